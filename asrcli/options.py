@@ -1,0 +1,53 @@
+"""What the user asked of a model, checked once, before any model is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asrcli.errors import UsageError
+from asrcli.languages import resolve_language
+
+TASKS = ("transcribe", "translate")
+TIMESTAMPS = ("none", "segment")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How recordings are to be transcribed.
+
+    Args:
+        language: a code or a name in any case ("ko", "ko-KR", "Korean", "한국어"), kept as the
+            ISO 639 code; None detects it, recording by recording.
+        task: "transcribe", or "translate" for text in English.
+        prompt: text that goes before the recording's own, for its spelling and style.
+        timestamps: "segment" for times, "none" for text alone.
+        temperature: 0 takes the likeliest id each time; above it, ids are drawn.
+        max_new_tokens: bound on the ids of one window; None takes the model's own.
+        seed: where drawing starts; the same seed gives the same text.
+
+    Raises:
+        UsageError: a value is out of range or unknown.
+    """
+
+    language: str | None = None
+    task: str = "transcribe"
+    prompt: str | None = None
+    timestamps: str = "segment"
+    temperature: float = 0.0
+    max_new_tokens: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.language is not None:
+            object.__setattr__(self, "language", resolve_language(self.language))
+        _check_choice("task", self.task, TASKS)
+        _check_choice("timestamps", self.timestamps, TIMESTAMPS)
+        if not 0.0 <= self.temperature <= 2.0:
+            raise UsageError(f"temperature {self.temperature:g} is not between 0 and 2")
+        if self.max_new_tokens is not None and self.max_new_tokens < 1:
+            raise UsageError(f"max-new-tokens {self.max_new_tokens} is not at least 1")
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{name} {value!r} is unknown", hint=f"one of: {', '.join(choices)}")
