@@ -1,0 +1,1 @@
+"""Where windows are transcribed: in this process, or elsewhere."""

@@ -1,0 +1,124 @@
+"""``asr models``: which models there are, fetching one, and where one lies."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from asrcli.errors import CheckpointError
+
+app = typer.Typer(help="List models, fetch one, or say where one lies.")
+
+_COLUMNS = ("model", "family", "size", "languages", "times", "folder")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One alias, as it is listed. ``path`` is None where it is not on this machine."""
+
+    name: str
+    family: str
+    hub_id: str
+    num_parameters: int
+    languages: int
+    times: str
+    path: str | None
+
+
+@app.callback(invoke_without_command=True)
+def list_models(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the short names that --model takes. Hub ids and local folders work as well."""
+    if context.invoked_subcommand is not None:
+        return
+    rows = _rows()
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    elif sys.stdout.isatty():
+        _print_table(rows)
+    else:
+        for line in (_COLUMNS, *map(_cells, rows)):
+            print(*line, sep="\t")
+
+
+@app.command()
+def pull(
+    name: Annotated[str, typer.Argument(help="A short name or a hub id (org/name).")],
+) -> None:
+    """Fetch a model, unless it is here, and print its folder."""
+    from asrcli.console import ConsoleReporter
+    from asrcli.models.checkpoints import find_checkpoint
+
+    print(find_checkpoint(name, gpu=_has_gpu, reporter=ConsoleReporter()).path)
+
+
+@app.command()
+def path(
+    name: Annotated[str, typer.Argument(help="A short name or a hub id (org/name).")],
+) -> None:
+    """Print the folder of a model that is on this machine."""
+    from asrcli.models.checkpoints import cached_path
+
+    folder = cached_path(name)
+    if folder is None:
+        raise CheckpointError(f"{name}: not on this machine", hint=f"asr models pull {name}")
+    print(folder)
+
+
+def _rows() -> list[_Row]:
+    from asrcli.models.checkpoints import cached_path
+    from asrcli.models.registry import aliases
+
+    rows = []
+    for name, (family, alias) in aliases().items():
+        folder = cached_path(name)
+        rows.append(
+            _Row(
+                name=name,
+                family=family.name,
+                hub_id=alias.hub_id,
+                num_parameters=alias.num_parameters,
+                languages=alias.languages,
+                times=family.times,
+                path=None if folder is None else str(folder),
+            )
+        )
+    return rows
+
+
+def _cells(row: _Row) -> tuple[str, ...]:
+    languages = "English" if row.languages == 1 else str(row.languages)
+    size = _size(row.num_parameters)
+    return row.name, row.family, size, languages, row.times, row.path or "-"
+
+
+def _size(num_parameters: int) -> str:
+    """Number of weights as people say it: 74M, 1.5B."""
+    millions = round(num_parameters / 1e6)
+    return f"{millions}M" if millions < 1000 else f"{num_parameters / 1e9:.1f}B"
+
+
+def _print_table(rows: list[_Row]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in _COLUMNS:
+        numeric = column in ("size", "languages")
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*_cells(row))
+    Console(markup=False, highlight=False).print(table)
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available() or torch.backends.mps.is_available()

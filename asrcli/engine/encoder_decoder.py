@@ -1,0 +1,218 @@
+"""The encoder–decoder kind of network: audio is encoded once, ids are decoded against it.
+
+A pre-norm transformer with learned positions and exact GELU (Radford et al. 2022, figure 1), run on
+a checkpoint's own weights. It is compact on purpose: the stock modules spend as long on Python and
+on reallocating their cache as on arithmetic, and their cache interface changes between releases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (the field's name for it)
+from torch import Tensor
+
+from asrcli.engine.cache import CacheShape, SlotCache
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Weight [out, in] and bias [out] of an affine map."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+
+    def __call__(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """Weight and bias [width] of a layer norm."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, states: Tensor) -> Tensor:
+        return F.layer_norm(states, self.weight.shape, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderLayer:
+    """Self-attention and feed-forward; the queries' rows of ``qkv`` carry the 1/sqrt(head_dim)."""
+
+    attention_norm: LayerNorm
+    qkv: Linear
+    attention_out: Linear
+    feed_forward_norm: LayerNorm
+    feed_forward_in: Linear
+    feed_forward_out: Linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderLayer(EncoderLayer):
+    """An encoder layer with attention to the audio in between."""
+
+    audio_norm: LayerNorm
+    audio_query: Linear
+    audio_key_value: Linear
+    audio_out: Linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderDecoderWeights:
+    """All weights, in the dtype and on the device that they are to run in.
+
+    Attributes:
+        convolutions: (weight, bias, stride) of the stem, in order.
+        audio_positions: [num_audio_positions, width], added behind the stem.
+        encoder_layers, encoder_norm: the encoder.
+        token_embedding: [vocabulary, width]; also the output projection.
+        token_positions: [max_length, width].
+        decoder_layers, decoder_norm: the decoder.
+        num_heads: of every attention.
+    """
+
+    convolutions: tuple[tuple[Tensor, Tensor, int], ...]
+    audio_positions: Tensor
+    encoder_layers: tuple[EncoderLayer, ...]
+    encoder_norm: LayerNorm
+    token_embedding: Tensor
+    token_positions: Tensor
+    decoder_layers: tuple[DecoderLayer, ...]
+    decoder_norm: LayerNorm
+    num_heads: int
+
+
+class EncoderDecoder:
+    """Runs the network over windows and over slots of a cache."""
+
+    def __init__(self, weights: EncoderDecoderWeights) -> None:
+        self.weights = weights
+        self.device = weights.token_embedding.device
+        self.dtype = weights.token_embedding.dtype
+        self.vocabulary_size, width = weights.token_embedding.shape
+        self.num_heads = weights.num_heads
+        self.head_dim = width // weights.num_heads
+        self.cache_shape = CacheShape(
+            num_layers=len(weights.decoder_layers),
+            num_heads=weights.num_heads,
+            head_dim=self.head_dim,
+            max_length=len(weights.token_positions),
+            num_audio_positions=len(weights.audio_positions),
+        )
+
+    def encode(self, features: Tensor) -> Tensor:
+        """Encode windows.
+
+        Args:
+            features: [num_windows, num_mel_bins, num_frames].
+
+        Returns:
+            [num_windows, num_audio_positions, width].
+        """
+        states = features.to(self.device, self.dtype)
+        for weight, bias, stride in self.weights.convolutions:
+            states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
+        states = states.transpose(1, 2) + self.weights.audio_positions
+        for layer in self.weights.encoder_layers:
+            attended = self._attend_all(layer.qkv(layer.attention_norm(states)))
+            states = states + layer.attention_out(attended)
+            states = states + _feed_forward(layer, states)
+        return self.weights.encoder_norm(states)
+
+    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None:
+        """Put what the decoder attends to into the slots ``first_slot`` and up."""
+        num_windows, num_positions, _ = encoded.shape
+        slots = slice(first_slot, first_slot + num_windows)
+        for index, layer in enumerate(self.weights.decoder_layers):
+            key_value = layer.audio_key_value(encoded)
+            key_value = key_value.view(num_windows, num_positions, 2, self.num_heads, self.head_dim)
+            cache.audio_keys[index][slots] = key_value[:, :, 0].permute(0, 2, 3, 1)
+            cache.audio_values[index][slots] = key_value[:, :, 1].transpose(1, 2)
+
+    def decode(
+        self, token_ids: Tensor, positions: Tensor, cache: SlotCache, first_slot: int, length: int
+    ) -> Tensor:
+        """Take ids into consecutive slots.
+
+        Args:
+            token_ids: [num_rows, num_tokens].
+            positions: [num_rows, num_tokens], the place of each id in its row.
+            cache: where keys and values are kept.
+            first_slot: slot of the first row.
+            length: positions to attend to, at least the largest position + 1.
+
+        Returns:
+            States [num_rows, num_tokens, width], for ``logits``.
+        """
+        num_rows = len(token_ids)
+        slots = slice(first_slot, first_slot + num_rows)
+        rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
+        hidden = torch.arange(length, device=self.device) > positions[:, :, None]
+        mask = torch.zeros(hidden.shape, device=self.device).masked_fill_(hidden, -torch.inf)
+        states = F.embedding(token_ids, self.weights.token_embedding)
+        states = states + F.embedding(positions, self.weights.token_positions)
+        for index, layer in enumerate(self.weights.decoder_layers):
+            qkv = layer.qkv(layer.attention_norm(states))
+            query, key, value = self._split_heads(qkv, 3)
+            cache.keys[index][rows, :, positions] = key.transpose(1, 2)
+            cache.values[index][rows, :, positions] = value.transpose(1, 2)
+            attended = _attend(
+                query,
+                cache.keys[index][slots, :, :length].transpose(2, 3),
+                cache.values[index][slots, :, :length],
+                mask[:, None],
+            )
+            states = states + layer.attention_out(attended)
+            (query,) = self._split_heads(layer.audio_query(layer.audio_norm(states)), 1)
+            attended = _attend(
+                query, cache.audio_keys[index][slots], cache.audio_values[index][slots]
+            )
+            states = states + layer.audio_out(attended)
+            states = states + _feed_forward(layer, states)
+        return self.weights.decoder_norm(states)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
+        return F.linear(states, self.weights.token_embedding).float()
+
+    def _split_heads(self, states: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """[rows, tokens, parts * width] to ``parts`` tensors [rows, heads, tokens, head_dim]."""
+        rows, tokens, _ = states.shape
+        split = states.view(rows, tokens, parts, self.num_heads, self.head_dim)
+        return tuple(split.permute(2, 0, 3, 1, 4).unbind(0))
+
+    def _attend_all(self, qkv: Tensor) -> Tensor:
+        """Full self-attention of the encoder: [n, positions, 3 * width] to [n, positions, width]."""
+        query, key, value = self._split_heads(qkv, 3)
+        if self.device.type == "cpu" and self.dtype is torch.bfloat16:
+            # The fused kernel is four times slower than three plain steps in bfloat16 on a CPU.
+            return _attend(query, key.transpose(2, 3), value)
+        attended = F.scaled_dot_product_attention(query, key, value, scale=1.0)
+        return attended.transpose(1, 2).flatten(2)
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Attention in plain steps, its softmax in float32.
+
+    Args:
+        query: [rows, heads, queries, head_dim], scaled already.
+        key: [rows, heads, head_dim, keys], transposed.
+        value: [rows, heads, keys, head_dim].
+        mask: float32, added to the scores; broadcast to [rows, heads, queries, keys].
+
+    Returns:
+        [rows, queries, heads * head_dim].
+    """
+    scores = torch.matmul(query, key)
+    if mask is not None:
+        scores = scores.float() + mask
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(value.dtype)
+    return torch.matmul(weights, value).transpose(1, 2).flatten(2)
+
+
+def _feed_forward(layer: EncoderLayer, states: Tensor) -> Tensor:
+    inner = layer.feed_forward_in(layer.feed_forward_norm(states))
+    return layer.feed_forward_out(F.gelu(inner))

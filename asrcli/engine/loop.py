@@ -1,0 +1,144 @@
+"""The loop: schedule, run, sample, over and over, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+import torch
+
+from asrcli.engine.sampler import sample
+from asrcli.engine.scheduler import Scheduler, Sequence
+from asrcli.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as Rows
+
+    from asrcli.engine.request import Hypothesis, Request
+    from asrcli.engine.runner import Runner
+
+
+class Engine:
+    """Runs many requests at once; a slot that falls free is refilled in the next step.
+
+    Args:
+        runner: the network and its slots.
+        max_prefill: newcomers that enter in one step, so that those who run are not held up.
+    """
+
+    def __init__(self, runner: Runner, *, max_prefill: int) -> None:
+        self.runner = runner
+        self.max_prefill = max_prefill
+        self.scheduler = Scheduler(runner.cache.num_slots)
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def submit(self, request: Request) -> Future[Hypothesis]:
+        """Queue a request; the future gives its hypothesis. Safe from any thread."""
+        room = self.runner.cache.shape.max_length - len(request.prompt_token_ids)
+        if request.sampling.max_new_tokens > room or not request.prompt_token_ids:
+            raise EngineError(
+                f"request {request.request_id}: {len(request.prompt_token_ids)} prompt ids and "
+                f"{request.sampling.max_new_tokens} new ones do not fit a slot"
+            )
+        future: Future[Hypothesis] = Future()
+        with self._changed:
+            if self._closed:
+                raise EngineError("the engine is closed")
+            self.scheduler.add(Sequence(request, future))
+            self._start()
+            self._changed.notify_all()
+        return future
+
+    def close(self) -> None:
+        """Stop after the step at hand; what has not finished is cancelled."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="asr-engine", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while self._wait_for_work():
+            self.step()
+        for sequence in (*self.scheduler.running, *self.scheduler.waiting):
+            sequence.future.cancel()
+
+    def _wait_for_work(self) -> bool:
+        with self._changed:
+            while not (self._closed or self.scheduler.running or self.scheduler.waiting):
+                self._changed.wait()
+            return not self._closed
+
+    @torch.inference_mode()
+    def step(self) -> None:
+        """Let newcomers in, then take every running row one id further."""
+        try:
+            with self._changed:
+                newcomers = self.scheduler.admit(self.max_prefill)
+            if newcomers:
+                self._advance(newcomers, self.runner.prefill(newcomers))
+            if self.scheduler.running:
+                self._advance(self.scheduler.running, self.runner.decode(self.scheduler.running))
+        except torch.OutOfMemoryError as error:
+            self._halve(error)
+        except Exception as error:  # whatever it is, it reaches those who wait for a result
+            self._fail(error)
+
+    def _advance(self, rows: Rows[Sequence], logits: torch.Tensor) -> None:
+        rows = list(rows)
+        token_ids, logprobs = sample(logits, rows)
+        for sequence, token_id, logprob in zip(rows, token_ids, logprobs, strict=True):
+            self._take(sequence, token_id, logprob)
+
+    def _take(self, sequence: Sequence, token_id: int, logprob: float) -> None:
+        """Add a new id to its sequence and end the sequence if that was the last one."""
+        sampling = sequence.request.sampling
+        if token_id in sampling.eos_token_ids:
+            sequence.eos_logprob, sequence.finish_reason = logprob, "stop"
+        else:
+            sequence.token_ids.append(token_id)
+            sequence.logprobs.append(logprob)
+            if len(sequence.token_ids) >= sampling.max_new_tokens:
+                sequence.finish_reason = "length"
+        if sequence.request.on_token is not None:
+            sequence.request.on_token(sequence.hypothesis())
+        if sequence.finish_reason is not None:
+            self._finish(sequence)
+
+    def _finish(self, sequence: Sequence) -> None:
+        moved = self.scheduler.finish(sequence)
+        if moved is not None:
+            source, target = moved
+            self.runner.move(source, target, self.scheduler.running[target].length)
+        if sequence.future.set_running_or_notify_cancel():
+            sequence.future.set_result(sequence.hypothesis())
+
+    def _halve(self, error: BaseException) -> None:
+        """Go on with half the slots after the device ran out of memory."""
+        if self.scheduler.num_slots == 1:
+            self._fail(EngineError("one window does not fit the device's memory"))
+            return
+        # The traceback holds the tensors of the step that failed; they must go first.
+        error.__traceback__ = None
+        num_slots = self.scheduler.num_slots // 2
+        with self._changed:
+            self.scheduler.shrink(num_slots)
+        self.runner.shrink(num_slots)
+        self.max_prefill = max(1, min(self.max_prefill, num_slots))
+        self.runner.encode_batch_size = max(1, self.runner.encode_batch_size // 2)
+
+    def _fail(self, error: Exception) -> None:
+        """Give up all that runs; those who wait may still do well."""
+        for sequence in list(self.scheduler.running):
+            self.scheduler.finish(sequence)
+            sequence.finish_reason = "abort"
+            if sequence.future.set_running_or_notify_cancel():
+                sequence.future.set_exception(error)

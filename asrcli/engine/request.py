@@ -1,0 +1,88 @@
+"""What goes into the forward loop and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FinishReason = Literal["stop", "length", "abort"]
+
+
+class LogitsRule(Protocol):
+    """A constraint of a model on its next id, applied to every row that carries it at once."""
+
+    def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
+        """Change ``logits`` in place.
+
+        Args:
+            logits: float32 [num_rows, vocabulary].
+            token_ids: what each row has produced so far, its prompt left out.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How the ids of one request are chosen.
+
+    Attributes:
+        max_new_tokens: ids at most, the end token included.
+        eos_token_ids: ids that end the row.
+        temperature: 0 takes the likeliest id; above it ids are drawn from softmax(logits / t).
+        seed: where drawing starts; rows of one seed draw alike whatever else is in the batch.
+        logits_rules: applied in order; rows that share a rule object are treated together.
+    """
+
+    max_new_tokens: int
+    eos_token_ids: frozenset[int]
+    temperature: float = 0.0
+    seed: int = 0
+    logits_rules: tuple[LogitsRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One window, ready for the network.
+
+    Attributes:
+        request_id: unique within an engine.
+        prompt_token_ids: what the decoder is given before it goes on by itself.
+        input_features: float32 [num_mel_bins, num_frames], on the CPU.
+        sampling: how ids are chosen.
+        no_speech: (position in the prompt, id) whose next-id probability there is that of "no
+            speech" (Whisper's guard); None where the model has none.
+        on_token: called from the engine's thread after each new id with the hypothesis so far;
+            it must return at once.
+    """
+
+    request_id: int
+    prompt_token_ids: tuple[int, ...]
+    input_features: Tensor
+    sampling: Sampling
+    no_speech: tuple[int, int] | None = None
+    on_token: Callable[[Hypothesis], None] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """What the network made of a request.
+
+    Attributes:
+        request_id: the request's.
+        token_ids: new ids, the prompt and the end token left out.
+        logprobs: natural log-probability of each of them, after the rules, at temperature 1.
+        eos_logprob: that of the end token; None where the row did not end by one.
+        no_speech_prob: probability that there is no speech; None where the model has none.
+        finish_reason: "stop" by an end token, "length" by the bound on ids, "abort" when given up;
+            None while it is still being produced.
+    """
+
+    request_id: int
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    eos_logprob: float | None = None
+    no_speech_prob: float | None = None
+    finish_reason: FinishReason | None

@@ -1,0 +1,106 @@
+"""The only place that calls a network's forward passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from asrcli.engine.cache import CacheShape, SlotCache
+
+if TYPE_CHECKING:
+    from asrcli.engine.scheduler import Sequence
+
+
+class Network(Protocol):
+    """What the runner asks of a network of the encoder–decoder kind."""
+
+    device: torch.device
+    dtype: torch.dtype
+    cache_shape: CacheShape
+
+    def encode(self, features: Tensor) -> Tensor: ...
+    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None: ...
+    def decode(
+        self, token_ids: Tensor, positions: Tensor, cache: SlotCache, first_slot: int, length: int
+    ) -> Tensor: ...
+    def logits(self, states: Tensor) -> Tensor: ...
+
+
+class Runner:
+    """Feeds sequences to a network and keeps their slots."""
+
+    def __init__(self, network: Network, num_slots: int, *, encode_batch_size: int) -> None:
+        self.network = network
+        self.encode_batch_size = encode_batch_size
+        self.cache = self._allocate(num_slots)
+
+    def _allocate(self, num_slots: int) -> SlotCache:
+        network = self.network
+        return SlotCache(network.cache_shape, num_slots, network.device, network.dtype)
+
+    def shrink(self, num_slots: int) -> None:
+        """Replace the cache by a smaller one; what it held is lost."""
+        del self.cache
+        if self.network.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.cache = self._allocate(num_slots)
+
+    def prefill(self, newcomers: Rows[Sequence]) -> Tensor:
+        """Encode the newcomers' audio and take in their prompts.
+
+        Their slots follow each other. Sets ``no_speech_prob`` of those that ask for it.
+
+        Returns:
+            Logits of each one's first id, float32 [num_rows, vocabulary].
+        """
+        first_slot = newcomers[0].slot
+        for begin in range(0, len(newcomers), self.encode_batch_size):
+            batch = newcomers[begin : begin + self.encode_batch_size]
+            features = torch.stack([sequence.request.input_features for sequence in batch])
+            encoded = self.network.encode(features)
+            self.network.write_audio(encoded, self.cache, first_slot + begin)
+        states = self._take_prompts(newcomers, first_slot)
+        self._read_no_speech(newcomers, states)
+        rows = torch.arange(len(newcomers), device=states.device)
+        last = [len(sequence.request.prompt_token_ids) - 1 for sequence in newcomers]
+        return self.network.logits(states[rows, torch.tensor(last, device=states.device)])
+
+    def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
+        """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
+        row's own positions, is masked, and is overwritten as the row grows."""
+        prompts = [sequence.request.prompt_token_ids for sequence in newcomers]
+        length = max(map(len, prompts))
+        padded = [prompt + prompt[-1:] * (length - len(prompt)) for prompt in prompts]
+        device = self.network.device
+        positions = torch.arange(length, device=device).expand(len(prompts), length)
+        token_ids = torch.tensor(padded, device=device)
+        return self.network.decode(token_ids, positions, self.cache, first_slot, length)
+
+    def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
+        for row, sequence in enumerate(newcomers):
+            if sequence.request.no_speech is None:
+                continue
+            position, token_id = sequence.request.no_speech
+            probabilities = self.network.logits(states[row, position]).softmax(dim=-1)
+            sequence.no_speech_prob = float(probabilities[token_id])
+
+    def decode(self, running: Rows[Sequence]) -> Tensor:
+        """Take in the last id of every running row (slots 0 to n - 1).
+
+        Returns:
+            Logits of each one's next id, float32 [num_rows, vocabulary].
+        """
+        device = self.network.device
+        token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
+        last = [[sequence.length - 1] for sequence in running]
+        length = max(position for (position,) in last) + 1
+        positions = torch.tensor(last, device=device)
+        states = self.network.decode(token_ids, positions, self.cache, 0, length)
+        return self.network.logits(states[:, 0])
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Move a row of ``length`` ids to another slot."""
+        self.cache.move(source, target, length)

@@ -1,0 +1,127 @@
+"""The contract between a model family and the rest: all that a new family has to offer.
+
+A family is one module with a ``FAMILY`` object, announced by the entry-point group
+``asrcli.models``; the built-in ones come in by the same door. Importing that module must not import
+torch: ``asr models`` reads every family's facts and has to answer at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from asrcli.engine.request import Hypothesis, Request
+    from asrcli.engine.runner import Network
+    from asrcli.options import Options
+    from asrcli.transcript import Segment
+    from asrcli.windows import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """A short name for a published checkpoint.
+
+    Attributes:
+        name: what ``--model`` takes, e.g. "whisper:base".
+        hub_id: the repository on the Hugging Face hub.
+        num_parameters: how many weights it has.
+        languages: how many languages it knows; 1 means English alone.
+    """
+
+    name: str
+    hub_id: str
+    num_parameters: int
+    languages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A model on this machine.
+
+    Attributes:
+        name: what it is called in messages and results: alias, hub id or folder.
+        path: its folder.
+        format: "huggingface" or "ctranslate2".
+        architecture: the class name that its configuration states.
+    """
+
+    name: str
+    path: Path
+    format: str
+    architecture: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    """What lies in a checkpoint's folder, in Hugging Face's names whatever its format.
+
+    Attributes:
+        config, generation_config, preprocessor_config: the JSON objects; empty where missing.
+        tokenizer_path: tokenizer.json.
+        tensors: weights by name, on the CPU, as stored (memory-mapped where the format can).
+    """
+
+    config: Mapping[str, Any]
+    generation_config: Mapping[str, Any]
+    preprocessor_config: Mapping[str, Any]
+    tokenizer_path: Path
+    tensors: Mapping[str, Tensor]
+
+
+class Processor(Protocol):
+    """Audio and options in, request out."""
+
+    max_duration: float
+    """Seconds of audio that one request can hold."""
+
+    def check(self, options: Options) -> None:
+        """Raise UsageError for an option that this checkpoint cannot serve."""
+
+    def prepare(self, request_id: int, window: Window, options: Options) -> Request:
+        """Turn a window into a request. Without ``options.language`` the model detects it."""
+
+
+class Adapter(Protocol):
+    """Ids in, segments out: the inverse of the processor."""
+
+    def parse(self, hypothesis: Hypothesis, window: Window, options: Options) -> list[Segment]:
+        """Turn what the network produced into segments, in seconds of the recording.
+
+        ``window.start`` is added here and nowhere else.
+        """
+
+    def language(self, hypothesis: Hypothesis, options: Options) -> str | None:
+        """ISO code of the language that was given or detected; None while it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A loaded checkpoint: both halves of the conversation and the network between them."""
+
+    processor: Processor
+    adapter: Adapter
+    network: Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What a model family is and can do, and how one of its checkpoints is loaded.
+
+    Attributes:
+        name: e.g. "whisper".
+        architectures: the exact class names of checkpoints that it can load.
+        aliases: its published checkpoints, smallest first.
+        times: what times it gives: "segments", "none".
+        load: (checkpoint, files, device, dtype) to a loaded model; device and dtype are torch's.
+    """
+
+    name: str
+    architectures: tuple[str, ...]
+    aliases: tuple[Alias, ...]
+    times: str
+    load: Callable[[Checkpoint, ModelFiles, Any, Any], Model]

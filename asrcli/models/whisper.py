@@ -1,0 +1,353 @@
+"""Whisper (Radford et al. 2022): prompts with a language, a task and times; 30 s windows.
+
+The processor writes ``[<|startofprev|> previous text] <|startoftranscript|> <|lang|> <|task|>
+[<|notimestamps|>]``; the adapter reads ``<|0.00|> text <|4.20|>…`` back. All ids come from the
+checkpoint's tokenizer: the id of 0.00 s is 50363, 50364 or 50365, depending on the release.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from asrcli.engine.request import LogitsRule, Request, Sampling
+from asrcli.errors import CheckpointError, UsageError
+from asrcli.languages import language_name
+from asrcli.models.base import Alias, Checkpoint, Family, Model, ModelFiles
+from asrcli.models.whisper_rules import Preamble, Suppress, TimestampGrammar
+from asrcli.transcript import Segment
+
+if TYPE_CHECKING:
+    import torch
+    from tokenizers import Tokenizer
+
+    from asrcli.engine.request import Hypothesis
+    from asrcli.models.log_mel import LogMel
+    from asrcli.options import Options
+    from asrcli.windows import Window
+
+TIMESTAMP_STEP = 0.02  # s
+MAX_PREVIOUS_TOKENS = 223  # of 448: the reference keeps half of the context for the text to come
+NO_SPEECH_THRESHOLD = 0.6  # with a mean log-probability below the next, a window holds no speech
+LOGPROB_THRESHOLD = -1.0
+MIN_SEGMENT_DURATION = 0.02  # s
+HUB_CODES = {"jv": "jw"}  # Whisper names Javanese by a code that ISO withdrew
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The ids of a checkpoint that mean something to its processor and its adapter."""
+
+    tokenizer: Tokenizer
+    multilingual: bool
+
+    def token_id(self, *names: str) -> int:
+        """Id of the first of these special tokens that the tokenizer knows."""
+        for name in names:
+            token_id = self.tokenizer.token_to_id(name)
+            if token_id is not None:
+                return int(token_id)
+        raise CheckpointError(f"the tokenizer has no token {names[0]}")
+
+    @cached_property
+    def eos(self) -> int:
+        """End of the text; all ids below are text."""
+        return self.token_id("<|endoftext|>")
+
+    @cached_property
+    def first_timestamp(self) -> int:
+        """0.00 s; all ids from here on are times."""
+        return self.token_id("<|notimestamps|>") + 1
+
+    @cached_property
+    def languages(self) -> Mapping[str, int]:
+        """ISO code to id, in the order of the ids; empty for an English-only checkpoint."""
+        if not self.multilingual:
+            return {}
+        iso_codes = {theirs: ours for ours, theirs in HUB_CODES.items()}
+        start, translate = self.token_id("<|startoftranscript|>"), self.token_id("<|translate|>")
+        names = (str(self.tokenizer.id_to_token(i)) for i in range(start + 1, translate))
+        codes = (name.strip("<|>") for name in names)
+        return {iso_codes.get(code, code): start + 1 + offset for offset, code in enumerate(codes)}
+
+
+class WhisperProcessor:
+    """Windows and options to requests."""
+
+    max_duration = 30.0
+
+    def __init__(
+        self, name: str, vocabulary: Vocabulary, features: LogMel, settings: Mapping[str, Any]
+    ) -> None:
+        self._name = name
+        self._vocabulary = vocabulary
+        self._features = features
+        self._settings = settings
+        self._rules: dict[tuple[str, bool, str], tuple[LogitsRule, ...]] = {}
+
+    def check(self, options: Options) -> tuple[str, ...]:
+        """Refuse what the checkpoint cannot do; return what deserves a warning."""
+        multilingual = self._vocabulary.multilingual
+        if not multilingual and options.task == "translate":
+            raise UsageError(f"{self._name} knows English only and cannot translate")
+        if options.language is not None and not self._knows(options.language):
+            raise UsageError(
+                f"{self._name} does not know {language_name(options.language)}",
+                hint=f"it knows: {', '.join(self._vocabulary.languages or ['en'])}",
+            )
+        num_tokens = len(self._encode_previous(options.prompt or ""))
+        if num_tokens > MAX_PREVIOUS_TOKENS:
+            return (f"the prompt is longer than {MAX_PREVIOUS_TOKENS} tokens: its start is cut",)
+        return ()
+
+    def _knows(self, language: str) -> bool:
+        return language in (self._vocabulary.languages or ("en",))
+
+    def _encode_previous(self, text: str) -> list[int]:
+        text = text.strip()
+        if not text:
+            return []
+        return list(self._vocabulary.tokenizer.encode(f" {text}", add_special_tokens=False).ids)
+
+    def prepare(self, request_id: int, window: Window, options: Options) -> Request:
+        """Features and prompt of a window; without a language the model names it first."""
+        prompt = self._prompt(options)
+        detect = self._detects(options)
+        max_new_tokens = self._max_length - len(prompt)
+        if options.max_new_tokens is not None:
+            preamble = 3 if detect else 0
+            max_new_tokens = min(max_new_tokens, options.max_new_tokens + preamble)
+        start = self._vocabulary.token_id("<|startoftranscript|>")
+        return Request(
+            request_id=request_id,
+            prompt_token_ids=prompt,
+            input_features=self._features(window.samples),
+            sampling=Sampling(
+                max_new_tokens=max_new_tokens,
+                eos_token_ids=frozenset({self._vocabulary.eos}),
+                temperature=options.temperature,
+                seed=options.seed,
+                logits_rules=self._logits_rules(options),
+            ),
+            no_speech=(
+                prompt.index(start),
+                self._vocabulary.token_id("<|nospeech|>", "<|nocaptions|>"),
+            ),
+        )
+
+    @property
+    def _max_length(self) -> int:
+        return int(self._settings.get("max_target_positions", 448))
+
+    def _detects(self, options: Options) -> bool:
+        return self._vocabulary.multilingual and options.language is None
+
+    def _prompt(self, options: Options) -> tuple[int, ...]:
+        ids = self._vocabulary.token_id
+        previous = self._encode_previous(options.prompt or "")[-MAX_PREVIOUS_TOKENS:]
+        prompt = [ids("<|startofprev|>"), *previous] if previous else []
+        prompt.append(ids("<|startoftranscript|>"))
+        if self._detects(options):
+            return tuple(prompt)
+        if options.language is not None and self._vocabulary.multilingual:
+            prompt += [self._vocabulary.languages[options.language], ids(f"<|{options.task}|>")]
+        if options.timestamps == "none":
+            prompt.append(ids("<|notimestamps|>"))
+        return tuple(prompt)
+
+    def _logits_rules(self, options: Options) -> tuple[LogitsRule, ...]:
+        """Rules for these options; the same objects each time, so that rows share them."""
+        key = (options.timestamps, self._detects(options), options.task)
+        if key not in self._rules:
+            self._rules[key] = self._build_rules(*key)
+        return self._rules[key]
+
+    def _build_rules(self, timestamps: str, detect: bool, task: str) -> tuple[LogitsRule, ...]:
+        vocabulary, settings = self._vocabulary, self._settings
+        rules: list[LogitsRule] = []
+        begin = 0
+        if detect:
+            then = [vocabulary.token_id(f"<|{task}|>")]
+            then += [vocabulary.first_timestamp - 1] if timestamps == "none" else []
+            preamble = Preamble(tuple(vocabulary.languages.values()), tuple(then))
+            rules.append(preamble)
+            begin = preamble.length
+        # Ids between text and times steer the model; none of them has a place in its answer.
+        special = range(vocabulary.eos + 1, vocabulary.first_timestamp)
+        always = {*special, *(settings.get("suppress_tokens") or ())}
+        first = settings.get("begin_suppress_tokens") or (vocabulary.eos,)
+        rules.append(Suppress(sorted(always), first, begin))
+        if timestamps != "none":
+            rules.append(
+                TimestampGrammar(
+                    first_timestamp=vocabulary.first_timestamp,
+                    eos=vocabulary.eos,
+                    max_initial=settings.get("max_initial_timestamp_index", 50),
+                    begin=begin,
+                )
+            )
+        return tuple(rules)
+
+
+class WhisperAdapter:
+    """Hypotheses to segments."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._codes = {token_id: code for code, token_id in vocabulary.languages.items()}
+
+    def language(self, hypothesis: Hypothesis, options: Options) -> str | None:
+        """The language given, else the one that the model named, else English for ``.en``."""
+        if options.language is not None:
+            return options.language
+        if not self._vocabulary.multilingual:
+            return "en"
+        return self._codes.get(hypothesis.token_ids[0]) if hypothesis.token_ids else None
+
+    def parse(self, hypothesis: Hypothesis, window: Window, options: Options) -> list[Segment]:
+        """Segments of a window, in seconds of the recording; none where there is no speech."""
+        avg_logprob = self._mean_logprob(hypothesis)
+        if (hypothesis.no_speech_prob or 0.0) > NO_SPEECH_THRESHOLD and (
+            avg_logprob < LOGPROB_THRESHOLD
+        ):
+            return []
+        spans = list(self._spans(hypothesis.token_ids, window.end - window.start))
+        whole = "".join(text for _, _, _, text in spans)
+        language = "en" if options.task == "translate" else self.language(hypothesis, options)
+        return [
+            Segment(
+                id=index,
+                start=window.start + start,
+                end=window.start + end,
+                text=text.strip(),
+                tokens=tuple(token_ids),
+                avg_logprob=avg_logprob,
+                no_speech_prob=hypothesis.no_speech_prob,
+                compression_ratio=_compression_ratio(whole),
+                temperature=options.temperature,
+                language=language,
+            )
+            for index, (start, end, token_ids, text) in enumerate(spans)
+        ]
+
+    def _mean_logprob(self, hypothesis: Hypothesis) -> float:
+        """Mean over text, times and end; the forced ids at the start say nothing."""
+        forced = range(self._vocabulary.eos + 1, self._vocabulary.first_timestamp)
+        logprobs = [
+            logprob
+            for token_id, logprob in zip(hypothesis.token_ids, hypothesis.logprobs, strict=True)
+            if token_id not in forced
+        ]
+        if hypothesis.eos_logprob is not None:
+            logprobs.append(hypothesis.eos_logprob)
+        return sum(logprobs) / max(1, len(logprobs))
+
+    def _spans(
+        self, token_ids: tuple[int, ...], duration: float
+    ) -> Iterator[tuple[float, float, list[int], str]]:
+        """Pieces (start, end, ids, text) of a window, in seconds of the window.
+
+        A piece without an end, or with one behind the audio's, ends with the window. One that would
+        last no time at all joins the piece ahead of it, so that no word is lost.
+        """
+        pending: tuple[float, float, list[int]] | None = None
+        for start, end, ids in self._raw_spans(token_ids, duration):
+            if pending and end - max(start, pending[1]) < MIN_SEGMENT_DURATION:
+                pending = (pending[0], max(end, pending[1]), pending[2] + ids)
+                continue
+            if pending:
+                yield (*pending, self._decode(pending[2]))
+                start = max(start, pending[1])
+            pending = (min(start, max(0.0, duration - MIN_SEGMENT_DURATION)), end, ids)
+        if pending:
+            start, end, ids = pending
+            yield (
+                start,
+                max(end, min(duration, start + MIN_SEGMENT_DURATION)),
+                ids,
+                self._decode(ids),
+            )
+
+    def _raw_spans(
+        self, token_ids: tuple[int, ...], duration: float
+    ) -> Iterator[tuple[float, float, list[int]]]:
+        """Runs of text ids with the times around them, as the model wrote them."""
+        start, text_ids = 0.0, list[int]()
+        for token_id in token_ids:
+            if token_id < self._vocabulary.eos:
+                text_ids.append(token_id)
+            elif token_id >= self._vocabulary.first_timestamp:
+                steps = token_id - self._vocabulary.first_timestamp
+                time = min(steps * TIMESTAMP_STEP, duration)
+                if self._decode(text_ids).strip():
+                    yield start, time, text_ids
+                start, text_ids = time, []
+        if self._decode(text_ids).strip():
+            yield start, duration, text_ids
+
+    def _decode(self, token_ids: list[int]) -> str:
+        """Text of ids below the end token; a character broken off by the bound on ids is dropped."""
+        text: str = self._vocabulary.tokenizer.decode(token_ids, skip_special_tokens=True)
+        return text.rstrip("\ufffd")
+
+
+def _compression_ratio(text: str) -> float:
+    """Bytes of the text over those of its zlib form: high where it repeats itself."""
+    data = text.encode()
+    return len(data) / len(zlib.compress(data)) if data else 0.0
+
+
+def load(
+    checkpoint: Checkpoint, files: ModelFiles, device: torch.device, dtype: torch.dtype
+) -> Model:
+    """Load a checkpoint of the family."""
+    from tokenizers import Tokenizer
+
+    from asrcli.models.log_mel import LogMel
+    from asrcli.models.whisper_weights import build_network
+
+    settings = {
+        **files.config,
+        **{k: v for k, v in files.generation_config.items() if v is not None},
+    }
+    multilingual = settings.get("is_multilingual", files.config.get("vocab_size") != 51864)
+    vocabulary = Vocabulary(Tokenizer.from_file(str(files.tokenizer_path)), bool(multilingual))
+    features = LogMel(int(files.config["num_mel_bins"]))
+    return Model(
+        processor=WhisperProcessor(checkpoint.name, vocabulary, features, settings),
+        adapter=WhisperAdapter(vocabulary),
+        network=build_network(files, device, dtype),
+    )
+
+
+def _alias(name: str, num_parameters: int, languages: int = 99) -> Alias:
+    hub_name = {"turbo": "large-v3-turbo"}.get(name, name)
+    return Alias(
+        name=f"whisper:{name}",
+        hub_id=f"openai/whisper-{hub_name}",
+        num_parameters=num_parameters,
+        languages=languages,
+    )
+
+
+FAMILY = Family(
+    name="whisper",
+    architectures=("WhisperForConditionalGeneration",),
+    aliases=(
+        _alias("tiny", 37_760_640),
+        _alias("tiny.en", 37_760_256, languages=1),
+        _alias("base", 72_593_920),
+        _alias("base.en", 72_593_408, languages=1),
+        _alias("small", 241_734_912),
+        _alias("small.en", 241_734_144, languages=1),
+        _alias("medium", 763_857_920),
+        _alias("medium.en", 763_856_896, languages=1),
+        _alias("large-v3", 1_543_490_560, languages=100),
+        _alias("turbo", 808_878_080, languages=100),
+    ),
+    times="segments",
+    load=load,
+)
