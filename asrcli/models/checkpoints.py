@@ -15,14 +15,8 @@ from pathlib import Path
 from asrcli.errors import CheckpointError
 from asrcli.models.base import Checkpoint
 from asrcli.models.folders import check_folder, read_json
-from asrcli.models.hub import (
-    Hub,
-    HubId,
-    HubUnreachableError,
-    Reporter,
-    cached_snapshot,
-    is_offline,
-)
+from asrcli.models.hub import Hub, Reporter, cached_snapshot
+from asrcli.models.hub_client import HubId, HubUnreachableError, is_offline
 from asrcli.models.registry import aliases, find_family
 from asrcli.models.wheels import SOURCES, convert_wheels, converted_folder
 

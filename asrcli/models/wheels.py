@@ -193,7 +193,7 @@ def _folder_size(folder: Path) -> int:
     size = 0
     for path in folder.rglob("*"):
         try:
-            size += path.stat().st_size if path.is_file() else 0
+            size += path.stat().st_size if path.is_file() and path.suffix != ".txt" else 0
         except FileNotFoundError:
             continue  # pip has just moved it
     return size

@@ -8,7 +8,7 @@ import pytest
 
 from asrcli.errors import CheckpointError
 from asrcli.models.ctranslate2 import read_model_file
-from tests.models.tiny_whisper import model_bin
+from tests.models.tiny_whisper import Arrays, model_bin
 
 HALF = np.array([[0.5, -2.0, 3.25]], np.float16)
 
@@ -19,7 +19,7 @@ def write(path: Path, data: bytes) -> Path:
 
 
 def test_every_type_is_read_as_the_same_numbers(tmp_path: Path) -> None:
-    variables = {
+    variables: Arrays = {
         "float": np.array([1.5, -2.25], np.float32),
         "half": HALF,
         "bfloat": np.array([0x3FC0, 0xC010], np.uint16),  # the upper halves of 1.5 and -2.25
@@ -39,7 +39,7 @@ def test_every_type_is_read_as_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_int8_is_divided_by_the_scale_of_its_row(tmp_path: Path) -> None:
-    variables = {
+    variables: Arrays = {
         "linear": np.array([[127, -127], [10, 0]], np.int8),
         "linear_scale": np.array([254, 20], np.float32),
         "conv": np.array([[[64]], [[-32]]], np.int8),
@@ -52,7 +52,7 @@ def test_int8_is_divided_by_the_scale_of_its_row(tmp_path: Path) -> None:
 
 
 def test_int16_is_divided_by_its_one_scale(tmp_path: Path) -> None:
-    variables = {
+    variables: Arrays = {
         "linear": np.array([[1024, -512]], np.int16),
         "linear_scale": np.array(512, np.float32),
     }

@@ -14,9 +14,10 @@ import pytest
 from huggingface_hub import constants
 
 from asrcli.errors import CheckpointError
-from asrcli.models import hub as hub_module
+from asrcli.models import hub_client
 from asrcli.models.folders import is_whole
-from asrcli.models.hub import Hub, HubId, HubUnreachableError, cached_snapshot, choose_weights
+from asrcli.models.hub import Hub, cached_snapshot, choose_weights
+from asrcli.models.hub_client import HubId, HubUnreachableError
 from tests.models.conftest import Recorder
 from tests.models.servers import COMMIT, Answer, Site
 from tests.models.tiny_whisper import write_ctranslate2, write_huggingface
@@ -154,7 +155,7 @@ def test_a_closed_port_is_noticed_at_once(own_caches: Path, reporter: Recorder) 
 def test_silence_is_waited_for_once(
     own_caches: Path, reporter: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_module, "PROBE_TIMEOUT", 0.5)
+    monkeypatch.setattr(hub_client, "PROBE_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listener:  # it takes calls and says nothing
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}")
         hub = Hub(reporter)
@@ -177,7 +178,7 @@ def test_offline_asks_nobody(
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
 def test_a_full_or_closed_disk_is_no_fault_of_the_hub(number: int) -> None:
     error = OSError(number, os.strerror(number), "/cache/blobs/x")
-    explained = hub_module._transfer_error(SAMPLE, error)
+    explained = hub_client.transfer_error(SAMPLE, error)
     assert not isinstance(explained, HubUnreachableError)
     assert str(explained) == (
         f"sample/model: cannot be stored: {os.strerror(number)} (/cache/blobs/x)"

@@ -214,11 +214,10 @@ def test_a_cache_that_cannot_be_written(
     )
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH came with Python 3.11")
 def test_a_module_called_pip_in_the_current_folder_is_not_run(
     tmp_path: Path, source: WheelSource, reporter: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("PYTHONSAFEPATH came with Python 3.11")
     (tmp_path / "pip.py").write_text("raise SystemExit('not me')")
     monkeypatch.chdir(tmp_path)
     assert convert_wheels("other", reporter).is_dir()

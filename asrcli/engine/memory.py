@@ -1,0 +1,52 @@
+"""How much memory the loop may take, and how the C library is kept from giving it back too soon."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+import torch
+
+SHARE_OF_FREE_MEMORY = 0.25  # for slots on a CPU, whose memory is everybody's
+SHARE_OF_FREE_GPU_MEMORY = 0.6  # the rest is for the encoder's activations
+MAX_CPU_SLOTS = 16  # beyond that a step on a CPU takes longer by as much as it does more
+MAX_GPU_SLOTS = 256
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
+
+
+def keep_freed_memory() -> None:
+    """Have glibc reuse large blocks instead of returning them to the kernel.
+
+    By default every activation of a megabyte or more is mapped anew, page by page, in each layer of
+    each pass: more than half of an encoder's time. Elsewhere than on glibc this does nothing.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # musl has no such switch
+        return
+    mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+    mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def choose_num_slots(slot_bytes: int, device: torch.device) -> int:
+    """Slots of ``slot_bytes`` that are worth having and fit what is free on a device."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return _clamp(int(free * SHARE_OF_FREE_GPU_MEMORY) // slot_bytes, MAX_GPU_SLOTS)
+    return _clamp(int(_free_memory() * SHARE_OF_FREE_MEMORY) // slot_bytes, MAX_CPU_SLOTS)
+
+
+def _clamp(num_slots: int, most: int) -> int:
+    return max(1, min(num_slots, most))
+
+
+def _free_memory() -> int:
+    """Bytes of main memory that are free; a cautious guess where the system does not say."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 4 << 30
