@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from asrcli.audio.reading import SAMPLING_RATE
 
 if TYPE_CHECKING:

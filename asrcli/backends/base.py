@@ -1,13 +1,14 @@
 """The boundary between those who have audio and those who have a model.
 
-The command line, the server, streaming and distributed runs all speak to a ``Backend``, so that they
-share one batch, and tests can put a scripted one in.
+The command line, the server, streaming and distributed runs all speak to a ``Backend``, so that
+they share one batch, and tests can put a scripted one in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -16,25 +17,43 @@ if TYPE_CHECKING:
     from asrcli.windows import Window
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognition:
+    """What was recognised in one window.
+
+    Attributes:
+        segments: in seconds of the recording; none where there is no speech.
+        language: ISO code, given or detected; None where it is not known.
+        warnings: what went less than well, one line each, with its time in the recording.
+    """
+
+    segments: tuple[Segment, ...]
+    language: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
 class Backend(Protocol):
     """Transcribes windows."""
 
-    name: str
-    """The checkpoint's name, as it appears in results."""
+    @property
+    def name(self) -> str:
+        """The checkpoint's name, as it appears in results."""
 
-    max_duration: float
-    """Seconds that a window may last."""
+    @property
+    def max_duration(self) -> float:
+        """Seconds that a window may last."""
 
-    max_in_flight: int
-    """Windows that are worth submitting ahead: enough to keep the batch full."""
+    @property
+    def max_in_flight(self) -> int:
+        """Windows that are worth submitting ahead: enough to keep the batch full."""
 
     def submit(
         self,
         window: Window,
         options: Options,
         on_partial: Callable[[str], None] | None = None,
-    ) -> Future[list[Segment]]:
-        """Take a window; the future gives its segments, in seconds of its recording.
+    ) -> Future[Recognition]:
+        """Take a window of a recording; the recording's windows come in order.
 
         ``on_partial`` is called with the draft of the text as it grows, from another thread.
         """

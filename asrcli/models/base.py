@@ -76,11 +76,16 @@ class ModelFiles:
 class Processor(Protocol):
     """Audio and options in, request out."""
 
-    max_duration: float
-    """Seconds of audio that one request can hold."""
+    @property
+    def max_duration(self) -> float:
+        """Seconds of audio that one request can hold."""
 
-    def check(self, options: Options) -> None:
-        """Raise UsageError for an option that this checkpoint cannot serve."""
+    def check(self, options: Options) -> tuple[str, ...]:
+        """Raise UsageError for an option that this checkpoint cannot serve.
+
+        Returns:
+            Warnings about options that it serves in part, one line each.
+        """
 
     def prepare(self, request_id: int, window: Window, options: Options) -> Request:
         """Turn a window into a request. Without ``options.language`` the model detects it."""
@@ -94,6 +99,9 @@ class Adapter(Protocol):
 
         ``window.start`` is added here and nowhere else.
         """
+
+    def draft(self, hypothesis: Hypothesis) -> str:
+        """The text so far, of a hypothesis that is still being produced."""
 
     def language(self, hypothesis: Hypothesis, options: Options) -> str | None:
         """ISO code of the language that was given or detected; None while it is not known."""

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
-from asrcli.audio.reading import SAMPLING_RATE
 from torch import Tensor
+
+from asrcli.audio.reading import SAMPLING_RATE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ class LogMel:
 @lru_cache
 def _mel_filters(num_mel_bins: int) -> Tensor:
     """Slaney's triangles, [num_mel_bins, FFT_LENGTH / 2 + 1]."""
-    import librosa  # takes a while to import, and only features need it
+    from librosa.filters import mel  # takes a while to import, and only features need it
 
-    filters = librosa.filters.mel(sr=SAMPLING_RATE, n_fft=FFT_LENGTH, n_mels=num_mel_bins)
+    filters = mel(sr=SAMPLING_RATE, n_fft=FFT_LENGTH, n_mels=num_mel_bins)
     return torch.from_numpy(filters)

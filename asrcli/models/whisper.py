@@ -129,7 +129,7 @@ class WhisperProcessor:
                 max_new_tokens=max_new_tokens,
                 eos_token_ids=frozenset({self._vocabulary.eos}),
                 temperature=options.temperature,
-                seed=options.seed,
+                seed=options.seed + window.index,
                 logits_rules=self._logits_rules(options),
             ),
             no_speech=(
@@ -220,8 +220,8 @@ class WhisperAdapter:
         return [
             Segment(
                 id=index,
-                start=window.start + start,
-                end=window.start + end,
+                start=round(window.start + start, 3),
+                end=round(window.start + end, 3),
                 text=text.strip(),
                 tokens=tuple(token_ids),
                 avg_logprob=avg_logprob,
@@ -232,6 +232,10 @@ class WhisperAdapter:
             )
             for index, (start, end, token_ids, text) in enumerate(spans)
         ]
+
+    def draft(self, hypothesis: Hypothesis) -> str:
+        """The text so far, without times."""
+        return self._decode([i for i in hypothesis.token_ids if i < self._vocabulary.eos]).strip()
 
     def _mean_logprob(self, hypothesis: Hypothesis) -> float:
         """Mean over text, times and end; the forced ids at the start say nothing."""
@@ -289,7 +293,7 @@ class WhisperAdapter:
             yield start, duration, text_ids
 
     def _decode(self, token_ids: list[int]) -> str:
-        """Text of ids below the end token; a character broken off by the bound on ids is dropped."""
+        """Text of ids below the end token, less a character that the bound on ids broke off."""
         text: str = self._vocabulary.tokenizer.decode(token_ids, skip_special_tokens=True)
         return text.rstrip("\ufffd")
 

@@ -1,0 +1,135 @@
+"""What people see on stderr: notes, errors with hints, and how a batch gets on.
+
+Results never come through here. On anything but a terminal there are no bars and no control codes.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from asrcli.errors import AsrError
+
+
+class StderrConsole:
+    """Lines for people.
+
+    Args:
+        quiet: say nothing but errors.
+        verbose: say what is otherwise left out where nobody watches.
+        file: stands in for stderr.
+    """
+
+    def __init__(
+        self, *, quiet: bool = False, verbose: bool = False, file: TextIO | None = None
+    ) -> None:
+        self.quiet = quiet
+        self.verbose = verbose
+        self.rich = Console(
+            file=file or sys.stderr,
+            stderr=file is None,
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+            emoji=False,
+        )
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody watches, so that things may move."""
+        return self.rich.is_terminal and not self.quiet
+
+    def note(self, message: str) -> None:
+        """One line that is good to know."""
+        if not self.quiet:
+            self.rich.print(Text(message, style="dim"))
+
+    def line(self, message: str) -> None:
+        """One line about something done, for those who watch or asked for it."""
+        if not self.quiet and (self.is_live or self.verbose):
+            self.rich.print(message)
+
+    def warn(self, message: str) -> None:
+        """One line about something that went less than well."""
+        if not self.quiet:
+            self.rich.print(Text.assemble(("warning: ", "yellow"), message))
+
+    def error(self, error: AsrError) -> None:
+        """A fault in one line, and what to do about it in another."""
+        self.rich.print(Text.assemble(("error: ", "bold red"), str(error)))
+        if error.hint:
+            self.rich.print(Text.assemble(("hint: ", "cyan"), error.hint))
+
+
+class ConsoleReporter:
+    """Tells of the choice of a model and of its download."""
+
+    def __init__(self, console: StderrConsole | None = None) -> None:
+        self._console = console or StderrConsole()
+
+    def note(self, message: str) -> None:
+        """One line about a choice that was made."""
+        self._console.note(message)
+
+    def download(
+        self, name: str, total: int | None
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        """A bar in bytes while something is fetched; it is told of further bytes."""
+        return self._bar(name, total) if self._console.is_live else self._line(name, total)
+
+    @contextmanager
+    def _line(self, name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        size = f" ({total / 1e6:.0f} MB)" if total else ""
+        self._console.note(f"fetching {name}{size}")
+        yield lambda num_bytes: None
+
+    @contextmanager
+    def _bar(self, name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        columns = (
+            TextColumn("fetching {task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self._console.rich, transient=True) as progress:
+            task = progress.add_task(name, total=total)
+            yield lambda num_bytes: progress.advance(task, num_bytes)
+
+
+def silence_libraries() -> None:
+    """Keep other packages' warnings from the user; ours go out as lines of their own."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    logging.getLogger().addHandler(logging.NullHandler())
+    ours = logging.getLogger("asrcli")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    ours.addHandler(handler)
+    ours.propagate = False
+
+
+def clock(duration: float) -> str:
+    """Seconds as people write them: 0:07, 12:03, 1:02:03."""
+    minutes, seconds = divmod(round(duration), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,64 @@
+"""Where the network runs, and in which number format."""
+
+from __future__ import annotations
+
+import torch
+
+from asrcli.errors import UsageError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def choose_device(name: str) -> torch.device:
+    """The device meant by "auto", "cpu", "cuda", "cuda:N" or "mps".
+
+    Raises:
+        UsageError: the name is unknown, or the machine has no such device.
+    """
+    if name == "auto":
+        return torch.device(_best_device())
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise UsageError(f"device {name!r} is unknown", hint="one of: auto, cpu, cuda, cuda:N, mps")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"device {name}: this machine has no such GPU", hint="--device cpu works")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UsageError("device mps: this machine has no Metal GPU", hint="--device cpu works")
+    return device
+
+
+def _best_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def choose_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The number format meant by "auto", "float32", "bfloat16" or "float16".
+
+    Raises:
+        UsageError: the name is unknown.
+    """
+    if name == "auto":
+        return _best_dtype(device)
+    if name not in DTYPES:
+        raise UsageError(f"dtype {name!r} is unknown", hint=f"one of: auto, {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def _best_dtype(device: torch.device) -> torch.dtype:
+    """The fastest format that the device calculates in by itself; float32 in case of doubt."""
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    if device.type == "cpu" and cpu_has_bfloat16():
+        return torch.bfloat16
+    return torch.float32
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether the CPU multiplies bfloat16 by itself (AVX512-BF16 or AMX); emulated, it is slow."""
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, check, bool)() for check in checks)
