@@ -62,7 +62,15 @@ class LogMel:
 @lru_cache
 def _mel_filters(num_mel_bins: int) -> Tensor:
     """Slaney's triangles, [num_mel_bins, FFT_LENGTH / 2 + 1]."""
-    from librosa.filters import mel  # takes a while to import, and only features need it
+    from transformers.audio_utils import mel_filter_bank  # a second to import
 
-    filters = mel(sr=SAMPLING_RATE, n_fft=FFT_LENGTH, n_mels=num_mel_bins)
-    return torch.from_numpy(filters)
+    filters = mel_filter_bank(
+        num_frequency_bins=FFT_LENGTH // 2 + 1,
+        num_mel_filters=num_mel_bins,
+        min_frequency=0.0,
+        max_frequency=SAMPLING_RATE / 2,
+        sampling_rate=SAMPLING_RATE,
+        norm="slaney",
+        mel_scale="slaney",
+    )
+    return torch.from_numpy(filters.T).float().contiguous()
