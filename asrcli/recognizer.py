@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import torch
 
-from asrcli.backends.base import Recognition
-from asrcli.detection import LanguageDetection
+from asrcli.attempts import Attempts
 from asrcli.engine.device import choose_device, choose_dtype
 from asrcli.engine.loop import Engine
 from asrcli.engine.memory import choose_num_slots, keep_freed_memory
@@ -25,12 +22,10 @@ from asrcli.options import Options
 from asrcli.pipeline import transcribe_source
 
 if TYPE_CHECKING:
-    from asrcli.engine.request import Hypothesis
+    from asrcli.backends.base import Recognition
     from asrcli.models.base import Checkpoint, Model
     from asrcli.transcript import Transcript
     from asrcli.windows import Window
-
-NO_SPEECH_THRESHOLD = 0.6  # a window that is likelier than this to be silent names no language
 
 
 class _Silent:
@@ -45,16 +40,6 @@ class _Silent:
         return lambda num_bytes: None
 
     def __exit__(self, *exception: object) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Job:
-    """A window on its way through the recognizer."""
-
-    window: Window
-    options: Options
-    on_partial: Callable[[str], None] | None
-    future: Future[Recognition]
 
 
 class Recognizer:
@@ -92,10 +77,7 @@ class Recognizer:
         self._name = checkpoint.name
         self._model = _load(checkpoint, self.device, self.dtype)
         self._engine = _start_engine(self._model, self.device, batch_size)
-        self._detection = LanguageDetection(self._queue)
-        self._request_ids = itertools.count()
-        # One thread prepares features ahead of the engine; more would take its cores away.
-        self._preparation = ThreadPoolExecutor(1, thread_name_prefix="asr-features")
+        self._attempts = Attempts(self._model, self._engine)
 
     @property
     def name(self) -> str:
@@ -141,16 +123,11 @@ class Recognizer:
         on_partial: Callable[[str], None] | None = None,
     ) -> Future[Recognition]:
         """Take a window; see ``Backend.submit``."""
-        job = _Job(window=window, options=options, on_partial=on_partial, future=Future())
-        if options.language is None:
-            self._detection.submit(window.recording_id, job)
-        else:
-            self._queue(job, options.language)
-        return job.future
+        return self._attempts.submit(window, options, on_partial)
 
     def close(self) -> None:
         """Give up what is still waiting and free the model."""
-        self._preparation.shutdown(cancel_futures=True)
+        self._attempts.close()
         self._engine.close()
 
     def __enter__(self) -> Recognizer:
@@ -163,89 +140,6 @@ class Recognizer:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _queue(self, job: _Job, language: str | None) -> None:
-        prepared = self._preparation.submit(self._prepare, job, language)
-        prepared.add_done_callback(lambda done: _pass_on_failure(done, job.future))
-
-    def _prepare(self, job: _Job, language: str | None) -> None:
-        """Turn a job into a request; where the language is not known, listen for it as well."""
-        if language is None and job.options.prompt is not None:
-            self._listen_first(job)
-            return
-        options = replace(job.options, language=language)
-        self._run(job, options, lambda hypothesis: self._finish(job, options, hypothesis))
-
-    def _listen_first(self, job: _Job) -> None:
-        """Detect the language without the prompt, whose own language would sway the model."""
-        options = replace(job.options, prompt=None, max_new_tokens=1)
-
-        def finish(hypothesis: Hypothesis) -> None:
-            language = self._model.adapter.language(hypothesis, options)
-            self._queue(job, language or "en")
-
-        self._run(job, options, finish)
-
-    def _run(self, job: _Job, options: Options, finish: Callable[[Hypothesis], None]) -> None:
-        request = self._model.processor.prepare(next(self._request_ids), job.window, options)
-        listener = _Listener(self, job, is_listening=options.language is None)
-        if listener.is_listening or job.on_partial is not None:
-            request = replace(request, on_token=listener)
-        future = self._engine.submit(request)
-
-        def done(future: Future[Hypothesis]) -> None:
-            if listener.is_listening:  # not a word about the language: the next window has to tell
-                self._detection.heard(job.window.recording_id, None)
-            if not _pass_on_failure(future, job.future):
-                try:
-                    finish(future.result())
-                except Exception as error:  # the one who waits for this window must hear of it
-                    job.future.set_exception(error)
-
-        future.add_done_callback(done)
-
-    def _finish(self, job: _Job, options: Options, hypothesis: Hypothesis) -> None:
-        segments = self._model.adapter.parse(hypothesis, job.window, options)
-        warnings: tuple[str, ...] = ()
-        if hypothesis.finish_reason == "length" and segments:
-            window = job.window
-            warnings = (
-                f"{window.start:.1f}-{window.end:.1f} s: the text reached its greatest length "
-                "and may be cut short",
-            )
-        language = self._model.adapter.language(hypothesis, options)
-        job.future.set_result(
-            Recognition(segments=tuple(segments), language=language, warnings=warnings)
-        )
-
-    def hear(self, job: _Job, hypothesis: Hypothesis) -> bool:
-        """Tell the detection what a hypothesis says of the language; whether it said anything."""
-        if (hypothesis.no_speech_prob or 0.0) > NO_SPEECH_THRESHOLD:
-            self._detection.heard(job.window.recording_id, None)
-            return True
-        language = self._model.adapter.language(hypothesis, replace(job.options, language=None))
-        if language is not None:
-            self._detection.heard(job.window.recording_id, language)
-        return language is not None
-
-    def draft(self, hypothesis: Hypothesis) -> str:
-        """The text of a hypothesis so far."""
-        return self._model.adapter.draft(hypothesis)
-
-
-class _Listener:
-    """Follows a request id by id, for its language and for those who watch the text grow."""
-
-    def __init__(self, recognizer: Recognizer, job: _Job, *, is_listening: bool) -> None:
-        self._recognizer = recognizer
-        self._job = job
-        self.is_listening = is_listening
-
-    def __call__(self, hypothesis: Hypothesis) -> None:
-        if self.is_listening:
-            self.is_listening = not self._recognizer.hear(self._job, hypothesis)
-        if self._job.on_partial is not None:
-            self._job.on_partial(self._recognizer.draft(hypothesis))
 
 
 def transcribe(
@@ -285,14 +179,3 @@ def _start_engine(model: Model, device: torch.device, batch_size: int | None) ->
     encode_batch_size, max_prefill = (16, 64) if device.type == "cuda" else (1, 4)
     runner = Runner(network, num_slots, encode_batch_size=encode_batch_size)
     return Engine(runner, max_prefill=max_prefill)
-
-
-def _pass_on_failure(done: Future[Hypothesis] | Future[None], waiting: Future[Recognition]) -> bool:
-    """Hand the failure of a step to the one who waits for the result; whether there was one."""
-    if done.cancelled():
-        waiting.cancel()
-        return True
-    error = done.exception()
-    if error is not None:
-        waiting.set_exception(error)
-    return error is not None

@@ -1,0 +1,181 @@
+"""One window's way to its text: a first attempt, and further ones where that is not good enough."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from asrcli import second_hearing
+from asrcli.backends.base import Recognition
+from asrcli.detection import LanguageDetection
+
+if TYPE_CHECKING:
+    from asrcli.engine.loop import Engine
+    from asrcli.engine.request import Hypothesis
+    from asrcli.models.base import Model
+    from asrcli.options import Options
+    from asrcli.windows import Window
+
+NO_SPEECH_THRESHOLD = 0.6  # a window that is likelier than this to be silent names no language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Job:
+    """A window on its way to its text."""
+
+    window: Window
+    options: Options
+    on_partial: Callable[[str], None] | None
+    future: Future[Recognition]
+
+
+class Attempts:
+    """Sends windows through a model as often as it takes.
+
+    Args:
+        model: both halves of the conversation.
+        engine: the loop that runs the model's network.
+    """
+
+    def __init__(self, model: Model, engine: Engine) -> None:
+        self._processor = model.processor
+        self._adapter = model.adapter
+        self._engine = engine
+        self._detection = LanguageDetection(self._queue)
+        self._request_ids = itertools.count()
+        # One thread prepares features ahead of the engine; more would take its cores away.
+        self._preparation = ThreadPoolExecutor(1, thread_name_prefix="asr-features")
+
+    def submit(
+        self, window: Window, options: Options, on_partial: Callable[[str], None] | None
+    ) -> Future[Recognition]:
+        """Take a window; the future gives the best that was recognised in it."""
+        job = Job(window=window, options=options, on_partial=on_partial, future=Future())
+        if options.language is None:
+            self._detection.submit(window.recording_id, job)
+        else:
+            self._queue(job, options.language)
+        return job.future
+
+    def close(self) -> None:
+        """Prepare nothing more."""
+        self._preparation.shutdown(cancel_futures=True)
+
+    def _queue(self, job: Job, language: str | None) -> None:
+        prepared = self._preparation.submit(self._prepare, job, language)
+        prepared.add_done_callback(lambda done: _pass_on_failure(done, job.future))
+
+    def _prepare(self, job: Job, language: str | None) -> None:
+        """Turn a job into a request; where the language is not known, listen for it as well."""
+        if language is None and job.options.prompt is not None:
+            self._listen_first(job)
+            return
+        options = replace(job.options, language=language)
+        self._run(job, options, lambda hypothesis: self._finish(job, options, hypothesis))
+
+    def _listen_first(self, job: Job) -> None:
+        """Detect the language without the prompt, whose own language would sway the model."""
+        options = replace(job.options, prompt=None, max_new_tokens=1)
+
+        def finish(hypothesis: Hypothesis) -> None:
+            language = self._adapter.language(hypothesis, options)
+            self._queue(job, language or "en")
+
+        self._run(job, options, finish)
+
+    def _run(self, job: Job, options: Options, finish: Callable[[Hypothesis], None]) -> None:
+        request = self._processor.prepare(next(self._request_ids), job.window, options)
+        hear = self._hear if options.language is None else None
+        listener = _Listener(job, hear, self._adapter.draft)
+        if listener.is_listening or job.on_partial is not None:
+            request = replace(request, on_token=listener)
+        future = self._engine.submit(request)
+
+        def done(future: Future[Hypothesis]) -> None:
+            if listener.is_listening:  # not a word about the language: the next window has to tell
+                self._detection.heard(job.window.recording_id, None)
+            if not _pass_on_failure(future, job.future):
+                try:
+                    finish(future.result())
+                except Exception as error:  # the one who waits for this window must hear of it
+                    job.future.set_exception(error)
+
+        future.add_done_callback(done)
+
+    def _finish(self, job: Job, options: Options, hypothesis: Hypothesis) -> None:
+        recognition = self._recognition(job.window, options, hypothesis)
+        if options.temperature == 0 and second_hearing.is_doubtful(recognition, job.window):
+            self._hear_again(job, options, recognition)
+        else:
+            job.future.set_result(recognition)
+
+    def _hear_again(self, job: Job, options: Options, first: Recognition) -> None:
+        again = replace(job, window=second_hearing.lead_in(job.window), on_partial=None)
+        options = replace(options, language=first.language)
+
+        def finish(hypothesis: Hypothesis) -> None:
+            second = self._recognition(again.window, options, hypothesis)
+            job.future.set_result(second_hearing.choose(first, second, job.window))
+
+        prepared = self._preparation.submit(self._run, again, options, finish)
+        prepared.add_done_callback(lambda done: _pass_on_failure(done, job.future))
+
+    def _recognition(self, window: Window, options: Options, hypothesis: Hypothesis) -> Recognition:
+        segments = self._adapter.parse(hypothesis, window, options)
+        warnings: tuple[str, ...] = ()
+        if hypothesis.finish_reason == "length" and segments:
+            warnings = (
+                f"{window.start:.1f}-{window.end:.1f} s: the text reached its greatest length "
+                "and may be cut short",
+            )
+        language = self._adapter.language(hypothesis, options)
+        return Recognition(segments=tuple(segments), language=language, warnings=warnings)
+
+    def _hear(self, job: Job, hypothesis: Hypothesis) -> bool:
+        """Tell the detection what a hypothesis says of the language; whether it said anything."""
+        if (hypothesis.no_speech_prob or 0.0) > NO_SPEECH_THRESHOLD:
+            self._detection.heard(job.window.recording_id, None)
+            return True
+        language = self._adapter.language(hypothesis, replace(job.options, language=None))
+        if language is not None:
+            self._detection.heard(job.window.recording_id, language)
+        return language is not None
+
+
+class _Listener:
+    """Follows a request id by id, for its language and for those who watch the text grow."""
+
+    def __init__(
+        self,
+        job: Job,
+        hear: Callable[[Job, Hypothesis], bool] | None,
+        draft: Callable[[Hypothesis], str],
+    ) -> None:
+        self._job = job
+        self._hear = hear
+        self._draft = draft
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it has still to hear which language is spoken."""
+        return self._hear is not None
+
+    def __call__(self, hypothesis: Hypothesis) -> None:
+        if self._hear is not None and self._hear(self._job, hypothesis):
+            self._hear = None
+        if self._job.on_partial is not None:
+            self._job.on_partial(self._draft(hypothesis))
+
+
+def _pass_on_failure(done: Future[Hypothesis] | Future[None], waiting: Future[Recognition]) -> bool:
+    """Hand the failure of a step to the one who waits for the result; whether there was one."""
+    if done.cancelled():
+        waiting.cancel()
+        return True
+    error = done.exception()
+    if error is not None:
+        waiting.set_exception(error)
+    return error is not None
