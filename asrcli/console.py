@@ -5,7 +5,6 @@ Results never come through here. On anything but a terminal there are no bars an
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from rich.status import Status
+
     from asrcli.errors import AsrError
 
 
@@ -27,16 +28,32 @@ class StderrConsole:
         quiet: say nothing but errors.
         verbose: say what is otherwise left out where nobody watches.
         file: stands in for stderr.
+        is_terminal: whether somebody watches; by default it is asked of the file.
+        width: columns of the terminal; by default they are asked of it.
     """
 
     def __init__(
-        self, *, quiet: bool = False, verbose: bool = False, file: TextIO | None = None
+        self,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        file: TextIO | None = None,
+        is_terminal: bool | None = None,
+        width: int | None = None,
     ) -> None:
         self.quiet = quiet
         self.verbose = verbose
+        self._status: Status | None = None
+        file = file or sys.stderr
+        if is_terminal is None:
+            is_terminal = file is not None and file.isatty()
         self.rich = Console(
-            file=file or sys.stderr,
+            file=file,
             stderr=file is None,
+            # Left to itself, rich would take FORCE_COLOR to mean a terminal that things move on.
+            force_terminal=is_terminal,
+            force_interactive=is_terminal,
+            width=width,
             markup=False,
             highlight=False,
             soft_wrap=True,
@@ -46,7 +63,28 @@ class StderrConsole:
     @property
     def is_live(self) -> bool:
         """Whether somebody watches, so that things may move."""
-        return self.rich.is_terminal and not self.quiet
+        return self.rich.is_terminal and not self.rich.is_dumb_terminal and not self.quiet
+
+    @contextmanager
+    def busy(self, message: str) -> Iterator[None]:
+        """Show that something goes on, while somebody watches, until it is over or ``settle``."""
+        if self.is_live:
+            self._status = self.rich.status(Text(message, style="dim"))
+            self._status.start()
+        try:
+            yield
+        finally:
+            self.settle()
+
+    def settle(self) -> None:
+        """Take away what ``busy`` shows: something else is about to move."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def print(self, message: str) -> None:
+        """One line, whoever listens."""
+        self.rich.print(message)
 
     def note(self, message: str) -> None:
         """One line that is good to know."""
@@ -56,7 +94,7 @@ class StderrConsole:
     def line(self, message: str) -> None:
         """One line about something done, for those who watch or asked for it."""
         if not self.quiet and (self.is_live or self.verbose):
-            self.rich.print(message)
+            self.print(message)
 
     def warn(self, message: str) -> None:
         """One line about something that went less than well."""
@@ -110,22 +148,18 @@ class ConsoleReporter:
             TransferSpeedColumn(),
             TimeRemainingColumn(),
         )
+        self._console.settle()
         with Progress(*columns, console=self._console.rich, transient=True) as progress:
             task = progress.add_task(name, total=total)
             yield lambda num_bytes: progress.advance(task, num_bytes)
 
 
-def silence_libraries() -> None:
-    """Keep other packages' warnings from the user; ours go out as lines of their own."""
-    import warnings
-
-    warnings.simplefilter("ignore")
-    logging.getLogger().addHandler(logging.NullHandler())
-    ours = logging.getLogger("asrcli")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    ours.addHandler(handler)
-    ours.propagate = False
+def remaining(duration: float) -> str:
+    """Seconds that something will still take, about: "40 s", "6 min", "2 h 05 min"."""
+    if duration < 59.5:
+        return f"{max(1, round(duration))} s"
+    minutes = round(duration / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def clock(duration: float) -> str:

@@ -25,6 +25,7 @@ from asrcli.transcript import Transcript
 from asrcli.windows import Cutter, Window, stitch
 
 MIN_DURATION = 0.1  # s; a recording shorter than this holds no word
+STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
 
 _recording_ids = itertools.count()
 
@@ -90,7 +91,8 @@ def transcribe_sources(
             yield _collect(recordings.get(), backend.name, options)
     finally:
         feeder.stop()
-        thread.join()
+        # A read from a pipe that says nothing cannot be called off; the thread ends with it.
+        thread.join(timeout=STOP_DURATION)
 
 
 def transcribe_source(path: str | Path, backend: Backend, options: Options) -> Transcript:

@@ -80,12 +80,12 @@ def _expand_one(path: str | Path, patterns: Sequence[str]) -> list[Source]:
     if not str(path):
         raise UsageError("an input has an empty name")
     path = Path(path)
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what may not be looked at
         return [Source(printable(path), path, Path(path.name))]
     found = [
         Source(printable(path / relative), path / relative, relative)
         for relative in _walk(path, Path(), frozenset())
-        if _matches(relative, patterns)
+        if _matches(relative, patterns) or os.path.isdir(path / relative)  # noqa: PTH112
     ]
     if not found:
         raise UsageError(
@@ -111,21 +111,26 @@ def _walk(root: Path, below: Path, parents: frozenset[str]) -> Iterator[Path]:
     real = os.path.realpath(root / below)
     if real in parents:
         return
-    for entry in _entries(root / below):
+    try:
+        entries = _entries(root / below)
+    except OSError as error:
+        if not below.parts:
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(f"{printable(root)}: {reason}") from None
+        yield below  # opening it will fail as well, and tell why, and the other files go on
+        return
+    for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
+        if os.path.isdir(entry):  # noqa: PTH112 - a link that cannot be followed is none
             yield from _walk(root, below / entry.name, parents | {real})
         elif Path(entry.name).suffix.strip().lower() in MEDIA_SUFFIXES:
             yield below / entry.name
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: os.fsencode(entry.name))
-    except OSError as error:
-        raise UsageError(f"{printable(folder)}: {error.strerror}") from None
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: os.fsencode(entry.name))
 
 
 def _matches(relative: Path, patterns: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -14,6 +15,7 @@ from asrcli.errors import CheckpointError
 app = typer.Typer(help="List models, fetch one, or say where one lies.")
 
 _COLUMNS = ("model", "family", "size", "languages", "times", "folder")
+_MIN_FOLDER_WIDTH = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +111,38 @@ def _print_table(rows: list[_Row]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in _COLUMNS:
-        numeric = column in ("size", "languages")
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    console = Console(markup=False, highlight=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    shown = _columns_that_fit(rows, console.width)
+    for column in shown:
+        table.add_column(
+            column,
+            justify="right" if column in ("size", "languages") else "left",
+            no_wrap=column != "folder",
+            overflow="fold",
+        )
     for row in rows:
-        table.add_row(*_cells(row))
-    Console(markup=False, highlight=False).print(table)
+        cells = dict(zip(_COLUMNS, _cells(row), strict=True))
+        cells["folder"] = _with_tilde(cells["folder"])
+        table.add_row(*(cells[column] for column in shown))
+    console.print(table)
+
+
+def _columns_that_fit(rows: list[_Row], width: int) -> list[str]:
+    """All, or fewer where the terminal leaves too little room for the folders."""
+    lines = [_COLUMNS, *map(_cells, rows)]
+    widths = {line[0]: max(map(len, line)) + 2 for line in zip(*lines, strict=True)}
+    shown = list(_COLUMNS)
+    for column in ("family", "times", "languages"):
+        if sum(widths[name] for name in shown if name != "folder") + _MIN_FOLDER_WIDTH > width:
+            shown.remove(column)
+    return shown
+
+
+def _with_tilde(folder: str) -> str:
+    """As a shell would take it, and shorter."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home raises where there is none
+    return f"~{folder[len(home) :]}" if folder.startswith(f"{home}{os.sep}") else folder
 
 
 def _has_gpu() -> bool:

@@ -2,98 +2,140 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asrcli.errors import AsrError, UsageError
+from asrcli.errors import UsageError
 from asrcli.options import TASKS, TIMESTAMPS, Options
-from asrcli.writers import FORMATS, guess_format, render, render_shared, resolve_format
-from asrcli.writers.outputs import Plan, plan_outputs, prepare, write_atomically
+from asrcli.writers import FORMATS, guess_format, resolve_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from asrcli.audio.reading import RawFormat
-    from asrcli.audio.sources import Source
-    from asrcli.console import StderrConsole
-    from asrcli.pipeline import Result
-    from asrcli.progress import BatchProgress
-    from asrcli.recognizer import Recognizer
+
+
+# What the command takes, in the order of the help page.
+_Inputs = Annotated[
+    list[str],
+    typer.Argument(metavar="INPUT", help="Audio or video files, folders, or - for standard input."),
+]
+_Model = Annotated[
+    str,
+    typer.Option(
+        "-m",
+        "--model",
+        metavar="NAME",
+        envvar="ASR_MODEL",
+        help="A short name, a hub id or a local folder.",
+    ),
+]
+_Formats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-f",
+        "--format",
+        metavar="FORMAT",
+        envvar="ASR_FORMAT",
+        help=f"{', '.join(FORMATS)}; may be repeated.",
+    ),
+]
+_Output = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output", metavar="PLACE", help="Folder (or file) for results; - for stdout."
+    ),
+]
+_Language = Annotated[
+    str | None,
+    typer.Option(
+        "-l",
+        "--language",
+        metavar="LANGUAGE",
+        envvar="ASR_LANGUAGE",
+        help="Code or name; detected if not given.",
+    ),
+]
+_Task = Annotated[
+    str, typer.Option("--task", metavar="TASK", help=f"{' or '.join(TASKS)} (to English).")
+]
+_Prompt = Annotated[
+    str | None, typer.Option("--prompt", metavar="TEXT", help="Text that sets spelling and style.")
+]
+_Timestamps = Annotated[
+    str, typer.Option("--timestamps", metavar="KIND", help=f"{' or '.join(TIMESTAMPS)}.")
+]
+_Temperature = Annotated[
+    float,
+    typer.Option(
+        "--temperature", metavar="NUMBER", help="0 takes the likeliest text; above, it is drawn."
+    ),
+]
+_Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Where drawing starts.")]
+_Pattern = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pattern",
+        metavar="PATTERN",
+        help="Which files of a folder, e.g. '*.mp3'; may be repeated.",
+    ),
+]
+_Raw = Annotated[
+    str | None,
+    typer.Option("--raw", metavar="FORMAT", help="Inputs are PCM without a header: s16le ..."),
+]
+_SamplingRate = Annotated[
+    int, typer.Option("--sampling-rate", metavar="HZ", help="Of raw PCM, in Hz.")
+]
+_Channels = Annotated[int, typer.Option("--channels", metavar="NUMBER", help="Of raw PCM.")]
+_Device = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="DEVICE", envvar="ASR_DEVICE", help="auto, cpu, cuda, cuda:N or mps."
+    ),
+]
+_Dtype = Annotated[
+    str,
+    typer.Option(
+        "--dtype", metavar="DTYPE", envvar="ASR_DTYPE", help="auto, float32, bfloat16 or float16."
+    ),
+]
+_BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        metavar="NUMBER",
+        envvar="ASR_BATCH_SIZE",
+        min=1,
+        help="Windows at once; by memory.",
+    ),
+]
+_Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but errors.")]
+_Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 
 
 def transcribe(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="INPUT...", help="Audio or video files, folders, or - for standard input."
-        ),
-    ],
-    model: Annotated[
-        str,
-        typer.Option(
-            "-m", "--model", envvar="ASR_MODEL", help="A short name, a hub id or a local folder."
-        ),
-    ] = "whisper",
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-f", "--format", envvar="ASR_FORMAT", help=f"{', '.join(FORMATS)}; may be repeated."
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", help="Folder (or file) for results; - for stdout."),
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "-l", "--language", envvar="ASR_LANGUAGE", help="Code or name; detected if not given."
-        ),
-    ] = None,
-    task: Annotated[
-        str, typer.Option("--task", help=f"{' or '.join(TASKS)} (to English).")
-    ] = "transcribe",
-    prompt: Annotated[
-        str | None, typer.Option("--prompt", help="Text that sets spelling and style.")
-    ] = None,
-    timestamps: Annotated[
-        str, typer.Option("--timestamps", help=f"{' or '.join(TIMESTAMPS)}.")
-    ] = "segment",
-    temperature: Annotated[
-        float, typer.Option("--temperature", help="0 takes the likeliest text; above, it is drawn.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", help="Where drawing starts.")] = 0,
-    pattern: Annotated[
-        list[str] | None,
-        typer.Option("--pattern", help="Which files of a folder, e.g. '*.mp3'; may be repeated."),
-    ] = None,
-    raw: Annotated[
-        str | None,
-        typer.Option("--raw", metavar="FORMAT", help="Inputs are PCM without a header: s16le ..."),
-    ] = None,
-    sampling_rate: Annotated[
-        int, typer.Option("--sampling-rate", help="Of raw PCM, in Hz.")
-    ] = 16_000,
-    channels: Annotated[int, typer.Option("--channels", help="Of raw PCM.")] = 1,
-    device: Annotated[
-        str, typer.Option("--device", envvar="ASR_DEVICE", help="auto, cpu, cuda, cuda:N or mps.")
-    ] = "auto",
-    dtype: Annotated[
-        str,
-        typer.Option("--dtype", envvar="ASR_DTYPE", help="auto, float32, bfloat16 or float16."),
-    ] = "auto",
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size", envvar="ASR_BATCH_SIZE", min=1, help="Windows at once; by memory."
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but errors.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
+    inputs: _Inputs,
+    model: _Model = "whisper",
+    formats: _Formats = None,
+    output: _Output = None,
+    language: _Language = None,
+    task: _Task = "transcribe",
+    prompt: _Prompt = None,
+    timestamps: _Timestamps = "segment",
+    temperature: _Temperature = 0.0,
+    seed: _Seed = 0,
+    pattern: _Pattern = None,
+    raw: _Raw = None,
+    sampling_rate: _SamplingRate = 16_000,
+    channels: _Channels = 1,
+    device: _Device = "auto",
+    dtype: _Dtype = "auto",
+    batch_size: _BatchSize = None,
+    quiet: _Quiet = False,
+    verbose: _Verbose = False,
 ) -> None:
     """Transcribe files, folders and pipes.
 
@@ -101,7 +143,11 @@ def transcribe(
     under -o.
     """
     from asrcli.audio.sources import expand
+    from asrcli.cli.batch import Batch
+    from asrcli.cli.checks import check_names, check_stdout, errors_of_all
+    from asrcli.cli.loading import Settings, load
     from asrcli.console import StderrConsole
+    from asrcli.writers.outputs import plan_outputs, prepare
 
     console = StderrConsole(quiet=quiet, verbose=verbose)
     options = Options(
@@ -112,32 +158,23 @@ def transcribe(
         temperature=temperature,
         seed=seed,
     )
+    settings = Settings(model=model, device=device, dtype=dtype, batch_size=batch_size)
+    check_names(device, dtype)
     names = _formats(formats, output)
-    sources = expand(inputs, patterns=pattern or ())
-    plan = plan_outputs(
-        sources,
-        formats=names,
-        output=output,
-        any_folder=any(Path(name).is_dir() for name in inputs if name != "-"),
-    )
-    _check_inputs(sources)
     raw_format = _raw_format(raw, sampling_rate, channels)
+    sources = expand(inputs, patterns=pattern or ())
+    any_folder = any(name != "-" and os.path.isdir(name) for name in inputs)  # noqa: PTH112
+    plan = plan_outputs(sources, formats=names, output=output, any_folder=any_folder)
+    check_stdout(plan)
     prepare(plan)
-    settings = _Settings(model=model, device=device, dtype=dtype, batch_size=batch_size)
-    with _load(settings, options, console) as recognizer:
-        num_failed = _Batch(sources, plan, console).run(recognizer, options, raw_format)
+    if errors := errors_of_all(sources, raw_format):
+        for error in errors:
+            console.error(error)
+        raise typer.Exit(1)
+    with load(settings, options, console) as recognizer:
+        num_failed = Batch(sources, plan, console).run(recognizer, options, raw_format)
     if num_failed:
         raise typer.Exit(1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
-    """How the model is to be run."""
-
-    model: str
-    device: str
-    dtype: str
-    batch_size: int | None
 
 
 def _formats(names: Sequence[str] | None, output: str | None) -> list[str]:
@@ -158,146 +195,3 @@ def _raw_format(name: str | None, sampling_rate: int, num_channels: int) -> RawF
     from asrcli.audio.reading import RawFormat
 
     return RawFormat(name, sampling_rate, num_channels)
-
-
-def _check_inputs(sources: Sequence[Source]) -> None:
-    """Say at once that there is nothing to do, instead of loading a model first."""
-    missing = [s for s in sources if s.path is not None and not s.path.exists()]
-    if len(missing) == len(sources):
-        names = ", ".join(source.name for source in missing[:3])
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise AsrError(f"{names}{more}: no such file")
-
-
-def _load(settings: _Settings, options: Options, console: StderrConsole) -> Recognizer:
-    """Load the model, having checked that it can do what is asked."""
-    from asrcli.console import ConsoleReporter
-    from asrcli.recognizer import Recognizer
-
-    recognizer = Recognizer(
-        settings.model,
-        device=settings.device,
-        dtype=settings.dtype,
-        batch_size=settings.batch_size,
-        reporter=ConsoleReporter(console),
-    )
-    try:
-        for warning in recognizer.check(options):
-            console.warn(warning)
-    except UsageError:
-        recognizer.close()
-        raise
-    console.line(recognizer.description)
-    return recognizer
-
-
-class _Batch:
-    """Transcribes sources, writes each one's results as soon as they are there, and sums up."""
-
-    def __init__(self, sources: Sequence[Source], plan: Plan, console: StderrConsole) -> None:
-        self._sources = sources
-        self._plan = plan
-        self._console = console
-        self._failures: list[str] = []
-        self._is_first_on_stdout = True
-
-    def run(self, recognizer: Recognizer, options: Options, raw: RawFormat | None) -> int:
-        """Transcribe all; returns how many failed, wholly or in part."""
-        from asrcli.pipeline import transcribe_sources
-        from asrcli.progress import BatchProgress, measure
-
-        duration = 0.0
-        with BatchProgress(self._console, len(self._sources)) as progress:
-            if self._console.is_live:
-                measure(self._sources, progress, raw)
-            results = transcribe_sources(
-                self._sources, recognizer, options, raw=raw, progress=progress
-            )
-            for index, result in enumerate(results):
-                progress.finish(result.source)
-                self._take(index, result)
-                duration += result.transcript.duration if result.transcript else 0.0
-        self._sum_up(duration, progress)
-        return len(self._failures)
-
-    def _take(self, index: int, result: Result) -> None:
-        """Write a result, or say what went wrong with it."""
-        try:
-            if result.transcript is None:
-                raise result.error or AsrError("no result")
-            self._write(index, result)
-        except AsrError as error:
-            self._fail(error)
-        except Exception as error:  # a fault of ours in one file: the others go on
-            if self._console.verbose:
-                self._console.rich.print_exception()
-            name = type(error).__name__
-            self._fail(AsrError(f"{result.source.name}: internal error ({name}: {error})"))
-
-    def _fail(self, error: AsrError) -> None:
-        self._failures.append(str(error))
-        self._console.error(error)
-
-    def _write(self, index: int, result: Result) -> None:
-        transcript, source = result.transcript, result.source
-        assert transcript is not None
-        targets = []
-        for output in self._plan.outputs[index]:
-            if output.path is None:
-                self._print(result, output.format)
-                continue
-            replaced = write_atomically(output.path, render(transcript, output.format))
-            targets.append(f"{output.path}{' (replaced)' if replaced else ''}")
-        for warning in transcript.warnings:
-            self._console.warn(f"{source.name}: {warning}")
-        if result.damage:
-            self._failures.append(f"{source.name}: {result.damage[0]}")
-        if not transcript.segments:
-            self._console.note(f"{source.name}: no speech")
-        if targets:
-            self._console.line(_done_line(result, ", ".join(targets)))
-
-    def _print(self, result: Result, format: str) -> None:
-        assert result.transcript is not None
-        if self._plan.shares_stdout:
-            text = render_shared(
-                result.transcript,
-                format,
-                source_name=result.source.name,
-                is_first=self._is_first_on_stdout,
-            )
-        else:
-            text = render(result.transcript, format)
-        if text:
-            self._is_first_on_stdout = False
-            sys.stdout.write(text)
-            sys.stdout.flush()
-
-    def _sum_up(self, duration: float, progress: BatchProgress) -> None:
-        """A line for the whole batch, and one for each failure if there were others beside it."""
-        if len(self._sources) == 1:
-            return
-        from asrcli.console import clock
-
-        num_failed = len(self._failures)
-        failed = f", {num_failed} failed" if num_failed else ""
-        speed = duration / progress.elapsed if progress.elapsed else 0.0
-        line = (
-            f"{len(self._sources) - num_failed} of {len(self._sources)} files done{failed} · "
-            f"{clock(duration)} of audio in {clock(progress.elapsed)} · {speed:.0f}× real time"
-        )
-        if num_failed:
-            self._console.rich.print(line)
-            for failure in self._failures:
-                self._console.rich.print(f"  {failure}")
-        else:
-            self._console.line(line)
-
-
-def _done_line(result: Result, targets: str) -> str:
-    from asrcli.console import clock
-
-    assert result.transcript is not None
-    num_segments = len(result.transcript.segments)
-    duration = clock(result.transcript.duration)
-    return f"{result.source.name} → {targets}  {duration} of audio, {num_segments} segments"

@@ -20,7 +20,7 @@ from asrcli.models.hub_client import HubId, HubUnreachableError, is_offline
 from asrcli.models.registry import aliases, find_family
 from asrcli.models.wheels import SOURCES, convert_wheels, converted_folder
 
-__all__ = ["Reporter", "cached_path", "find_checkpoint"]
+__all__ = ["Reporter", "cached_path", "depends_on_device", "find_checkpoint"]
 
 _BY_DEVICE = {"whisper": ("whisper:turbo", "whisper:base")}
 """Names that mean one alias on a GPU and another one on a CPU."""
@@ -46,8 +46,13 @@ def find_checkpoint(
     if name in _BY_DEVICE:
         name = _choose_by_device(name, gpu() if callable(gpu) else gpu, hub)
     elif name not in aliases() and _is_local(name):
-        return check_folder(_local_folder(name), name)
-    return _find(name, hub)
+        return _loadable(check_folder(_local_folder(name), name))
+    return _loadable(_find(name, hub))
+
+
+def depends_on_device(name: str) -> bool:
+    """Whether a name means one model on a GPU and another one on a CPU."""
+    return name in _BY_DEVICE
 
 
 def cached_path(alias_or_hub_id: str) -> Path | None:
@@ -65,17 +70,24 @@ def cached_path(alias_or_hub_id: str) -> Path | None:
     return None
 
 
+def _loadable(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint, if there is a family that reads it."""
+    try:
+        find_family(checkpoint.architecture)
+    except CheckpointError as error:
+        raise CheckpointError(f"{checkpoint.name}: {error}", hint=error.hint) from error
+    return checkpoint
+
+
 def _choose_by_device(name: str, gpu: bool, hub: Hub) -> str:
     """The alias that a name means here. On a GPU its model is fetched, to know that it can be."""
     large, small = _BY_DEVICE[name]
     if not gpu:
-        hub.reporter.note(f"{small} (on a CPU)")
         return small
     try:
         if _cached(large)[0] is None:
             hub.require(_hub_id(large))
             hub.download(_hub_id(large), _check_architecture)
-        hub.reporter.note(f"{large} (on a GPU)")
         return large
     except HubUnreachableError as error:
         hub.reporter.note(f"{small} instead of {large} ({error.reason})")

@@ -190,6 +190,10 @@ def prepare(plan: Plan) -> None:
     """
     folders = {_target(path).parent: path.parent for path in plan.paths}
     for folder, name in folders.items():
+        if os.path.isfile(folder):  # noqa: PTH113 - Path.is_file raises for a name too long
+            raise OutputError(
+                f"{shown(name)}: is a file, not a folder for results", hint="name another with -o"
+            )
         with _explained(name, "cannot be created"):
             folder.mkdir(parents=True, exist_ok=True)
         with _explained(name, "cannot be written to"), _temporary(folder) as proof:

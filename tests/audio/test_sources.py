@@ -136,3 +136,25 @@ def test_listing_files_loads_no_audio_library() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the one that was named it is one failure among files that go on."""
+    for name in ("a.wav", "secret/b.wav", "z.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    secret = tmp_path / "secret"
+    scandir = os.scandir
+
+    def refusing(path: Path) -> object:
+        # Permissions would not keep root out.
+        if path == secret:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    for patterns in ((), ("*.wav",)):
+        paths = [source.path for source in expand([tmp_path], patterns=patterns)]
+        assert paths == [tmp_path / "a.wav", secret, tmp_path / "z.wav"]
+    with pytest.raises(UsageError, match=f"^{secret}: permission denied$"):
+        expand([secret])

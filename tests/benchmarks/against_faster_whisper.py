@@ -5,8 +5,8 @@
 Start and load are left out on both sides: ours is the time of the whole process on AUDIO less that
 of the whole process on CLIP (a recording of about 11 s); theirs is taken inside their process, once
 its model is loaded. PYTHON is an interpreter that has faster-whisper. Both run whisper-base on a
-CPU; the peer's model is the CTranslate2 folder given by --peer-model. Only the ratio means anything:
-machines differ, and so do hours of the day, which is why the rounds alternate.
+CPU; the peer's model is the CTranslate2 folder given by --peer-model. Only the ratio means
+anything: machines differ, and so do hours of the day, which is why the rounds alternate.
 """
 
 from __future__ import annotations

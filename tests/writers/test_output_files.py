@@ -48,7 +48,7 @@ def test_a_folder_where_nothing_can_be_created() -> None:
 
 def test_a_file_where_the_folder_should_be(work: Path) -> None:
     (work / "out").write_text("mine")
-    with pytest.raises(OutputError, match=r"^out: cannot be created: file exists$"):
+    with pytest.raises(OutputError, match=r"^out: is a file, not a folder for results$"):
         prepare(plan(named("a.mp3"), "srt", output="out"))
     with pytest.raises(OutputError, match=r"^out/x: cannot be created: not a directory$"):
         prepare(plan(named("a.mp3"), "srt", output="out/x"))

@@ -1,0 +1,81 @@
+"""What can be found wrong before a model is loaded, which takes seconds."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+from collections.abc import Sequence
+from io import BufferedReader
+from typing import TYPE_CHECKING, cast
+
+from asrcli.errors import AsrError, AudioError, OutputError, UsageError
+
+if TYPE_CHECKING:
+    from asrcli.audio.reading import RawFormat
+    from asrcli.audio.sources import Source
+    from asrcli.writers.outputs import Plan
+
+_DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+_PATIENCE = 2.0  # s; a pipe that stays empty for longer is waited for while the model loads
+
+
+def check_names(device: str, dtype: str) -> None:
+    """Refuse what no machine has; whether this one has it, only torch can tell.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    if not _DEVICE.fullmatch(device):
+        raise UsageError(
+            f"device {device!r} is unknown", hint="one of: auto, cpu, cuda, cuda:N, mps"
+        )
+    if dtype not in _DTYPES:
+        raise UsageError(f"dtype {dtype!r} is unknown", hint=f"one of: {', '.join(_DTYPES)}")
+
+
+def check_stdout(plan: Plan) -> None:
+    """Raise OutputError where results go to a standard output that is not there."""
+    to_stdout = any(output.path is None for outputs in plan.outputs for output in outputs)
+    if to_stdout and sys.stdout is None:
+        raise OutputError("standard output is closed", hint="name a folder for results with -o")
+
+
+def errors_of_all(sources: Sequence[Source], raw: RawFormat | None) -> list[AsrError]:
+    """Why each of the sources cannot be read; nothing as soon as one can, or might."""
+    errors = []
+    for source in sources:
+        error = _why_unreadable(source, raw)
+        if error is None:
+            return []
+        errors.append(error)
+    return errors
+
+
+def _why_unreadable(source: Source, raw: RawFormat | None) -> AsrError | None:
+    if source.path is None:
+        return _why_stdin_is_unreadable(source.name)
+    if os.path.exists(source.path) and not os.path.isfile(source.path):  # noqa: PTH110, PTH113
+        return None  # a pipe or a device can be opened only once
+    from asrcli.audio.reading import open_audio
+
+    try:
+        open_audio(source, raw=raw).close()
+    except AsrError as error:
+        return error
+    return None
+
+
+def _why_stdin_is_unreadable(name: str) -> AsrError | None:
+    if sys.stdin is None:
+        return AudioError(f"{name}: is closed")
+    stdin = cast(BufferedReader, sys.stdin.buffer)
+    try:
+        ready, _, _ = select.select([stdin], [], [], _PATIENCE)
+        if ready and not stdin.peek(1):
+            return AudioError(f"{name}: empty input")
+    except (OSError, ValueError) as error:
+        return AudioError(f"{name}: {getattr(error, 'strerror', None) or error}")
+    return None

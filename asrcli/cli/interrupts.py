@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM: leave at once, with what is finished intact and the terminal as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+GRACE = 1.0
+"""Seconds for leaving in good order. Reading a pipe, or a step of the model, may take longer."""
+
+_farewells: list[Callable[[], None]] = []
+
+
+class Interrupted(BaseException):
+    """The user, or the system, wants the run to end. No ``except Exception`` may hold it up."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.exit_code = 128 + signal_number
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise ``Interrupted`` here on SIGINT and SIGTERM; what they did before comes back at the end.
+
+    One that the process was told to ignore, as ``nohup`` and shells' background jobs do, stays
+    ignored. A second signal, or GRACE seconds, end the process without waiting for anything.
+    """
+    previous = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            previous[number] = signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def farewell(function: Callable[[], None]) -> Iterator[None]:
+    """Have ``function`` called should the process end without unwinding."""
+    _farewells.append(function)
+    try:
+        yield
+    finally:
+        _farewells.remove(function)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    interrupted = Interrupted(number)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: _leave(interrupted.exit_code))
+    timer = threading.Timer(GRACE, _leave, args=(interrupted.exit_code,))
+    timer.daemon = True
+    timer.start()
+    raise interrupted
+
+
+def _leave(exit_code: int) -> None:
+    try:
+        for function in _farewells:
+            function()
+    finally:
+        os._exit(exit_code)

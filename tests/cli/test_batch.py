@@ -1,0 +1,216 @@
+"""What becomes of results, with a scripted backend in the model's place."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asrcli.audio.sources import expand
+from asrcli.backends.base import Recognition
+from asrcli.cli.batch import Batch
+from asrcli.cli.stdout import print_result
+from asrcli.console import StderrConsole
+from asrcli.errors import OutputError
+from asrcli.options import Options
+from asrcli.transcript import Segment
+from asrcli.windows import Window
+from asrcli.writers.outputs import plan_outputs, prepare
+from tests.cli.runs import RATE, write_wave
+
+
+class Scripted:
+    """Says "one two." twice in every window, or nothing in one that is silent."""
+
+    name = "scripted"
+    max_duration = 30.0
+    max_in_flight = 4
+
+    def submit(
+        self,
+        window: Window,
+        options: Options,
+        on_partial: Callable[[str], None] | None = None,
+    ) -> Future[Recognition]:
+        future: Future[Recognition] = Future()
+        if float(window.samples.max()) > 0.9:
+            future.set_exception(ZeroDivisionError("too loud"))
+            return future
+        spoken = float(window.samples.max()) > 0
+        half = (window.end - window.start) / 2
+        segments = tuple(
+            Segment(
+                id=number,
+                start=window.start + number * half,
+                end=window.start + (number + 1) * half,
+                text="one two.",
+                tokens=(1, 2),
+                avg_logprob=-0.1,
+                no_speech_prob=0.0,
+                compression_ratio=1.0,
+                temperature=0.0,
+                language="en",
+                words=(),
+            )
+            for number in range(2 if spoken else 0)
+        )
+        future.set_result(Recognition(segments=segments, language="en" if spoken else None))
+        return future
+
+    def close(self) -> None: ...
+
+
+def transcribe(
+    inputs: list[Path],
+    *formats: str,
+    output: Path | str | None = None,
+    is_terminal: bool = False,
+    quiet: bool = False,
+) -> tuple[int, list[str]]:
+    """Run a batch; returns the number of failures and the lines on stderr."""
+    file = io.StringIO()
+    # A terminal where nothing moves, so that all there is are lines.
+    console = StderrConsole(file=file, is_terminal=is_terminal, width=300, quiet=quiet)
+    sources = expand(inputs)
+    plan = plan_outputs(
+        sources,
+        formats=formats or ("text",),
+        output=None if output is None else str(output),
+        any_folder=any(path.is_dir() for path in inputs),
+    )
+    prepare(plan)
+    num_failed = Batch(sources, plan, console).run(Scripted(), Options(), None)
+    return num_failed, file.getvalue().splitlines()
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Path:
+    """Three that are bad, and sort first, and three good ones."""
+    folder = tmp_path / "talks"
+    tone = 0.3 * np.sin(np.arange(2 * RATE) / 10).astype(np.float32)
+    write_wave(folder / "sub" / "b.wav", tone)
+    write_wave(folder / "c.mp3", tone)  # whatever its name says
+    write_wave(folder / "d.wav", np.zeros(RATE, np.float32))
+    write_wave(folder / "0_loud.wav", tone * 3.3)
+    (folder / "1_zero.wav").touch()
+    (folder / "2_text.wav").write_text("not audio\n")
+    (folder / "._b.wav").write_bytes(b"\0\5\x16\7")
+    (folder / "sub" / "loop").symlink_to("..")
+    return folder
+
+
+def test_bad_files_do_not_stop_a_batch(talks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    num_failed, lines = transcribe([talks], "srt", "json", output=out)
+    assert num_failed == 3
+    written = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.*"))
+    assert written == ["c.json", "c.srt", "d.json", "d.srt", "sub/b.json", "sub/b.srt"]
+    assert (out / "d.srt").read_text() == ""
+    assert json.loads((out / "d.json").read_text())["segments"] == []
+    assert (out / "c.srt").read_text() == (
+        "1\n00:00:00,000 --> 00:00:01,000\none two.\n\n2\n00:00:01,000 --> 00:00:02,000\none two.\n"
+    )
+    reasons = [
+        f"{talks}/0_loud.wav: internal error (ZeroDivisionError: too loud)",
+        f"{talks}/1_zero.wav: empty file",
+        f"{talks}/2_text.wav: not audio or video that can be read (it is text)",
+    ]
+    assert [line for line in lines if line.startswith("error: ")] == [
+        f"error: {r}" for r in reasons
+    ]
+    assert f"{talks}/d.wav: no speech" in lines
+    summary = next(line for line in lines if " of 6 files done" in line)
+    assert summary.startswith("3 of 6 files done, 3 failed · 0:05 of audio in ")
+    assert lines[lines.index(summary) + 1 :] == [f"  {reason}" for reason in reasons]
+
+
+def test_results_lie_beside_the_media(talks: Path) -> None:
+    transcribe([talks], "vtt")
+    assert (talks / "sub" / "b.vtt").is_file()
+    assert (talks / "d.vtt").read_text().strip() == "WEBVTT"
+    assert not list(talks.rglob(".asr-*"))
+
+
+def test_a_line_a_file_on_a_terminal(
+    talks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(StderrConsole, "is_live", True)
+    _, lines = transcribe([talks / "c.mp3"], "srt", output=tmp_path / "out", is_terminal=True)
+    line = f"{talks}/c.mp3 → {tmp_path}/out/c.srt  0:02 of audio, 2 cues"
+    assert any(line in shown for shown in lines)
+    _, lines = transcribe([talks / "c.mp3"], "json", output=tmp_path / "out", is_terminal=True)
+    assert any("out/c.json  0:02 of audio, 2 segments" in shown for shown in lines)
+    _, lines = transcribe([talks / "c.mp3"], "json", output=tmp_path / "out", is_terminal=True)
+    assert any("out/c.json (replaced)  0:02 of audio" in shown for shown in lines)
+
+
+def test_quiet_says_nothing_but_errors(talks: Path, tmp_path: Path) -> None:
+    _, lines = transcribe([talks / "d.wav"], output=tmp_path / "out", quiet=True)
+    assert lines == []
+    _, lines = transcribe([talks / "1_zero.wav"], output=tmp_path / "out", quiet=True)
+    assert lines == [f"error: {talks}/1_zero.wav: empty file"]
+
+
+def test_one_file_goes_to_stdout(talks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    num_failed, lines = transcribe([talks / "c.mp3"])
+    assert (num_failed, lines) == (0, [])
+    assert capsys.readouterr().out == "one two.\none two.\n"
+
+
+def test_many_files_share_stdout(talks: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [talks / "c.mp3", talks / "d.wav", talks / "sub" / "b.wav"]
+    transcribe(files, "json", output="-")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["file"] for row in rows] == [str(path) for path in files]
+    assert [row["text"] for row in rows] == ["one two. one two.", "", "one two. one two."]
+    transcribe(files, output="-")
+    assert capsys.readouterr().out == "one two.\none two.\n\none two.\none two.\n"
+
+
+def test_a_place_that_goes_bad_loses_no_text(
+    talks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    submit = Scripted.submit
+
+    def removing(backend: Scripted, window: Window, options: Options) -> Future[Recognition]:
+        if out.is_dir():
+            out.rmdir()  # as when a disk is taken out while the model is at work
+        return submit(backend, window, options)
+
+    monkeypatch.setattr(Scripted, "submit", removing)
+    num_failed, lines = transcribe([talks / "c.mp3"], output=out)
+    assert num_failed == 1
+    assert capsys.readouterr().out == "one two.\none two.\n"
+    assert lines == [
+        f"error: {out}/c.txt: cannot be written: no such file or directory; "
+        "standard output has it instead"
+    ]
+
+
+def test_nobody_reads_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        with pytest.raises(SystemExit) as caught:
+            print_result("text", "a.wav")
+    assert caught.value.code == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_standard_output_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = open("/dev/full", "w")  # noqa: PTH123, SIM115 - closing it fails as well
+    monkeypatch.setattr(sys, "stdout", file)
+    with pytest.raises(OutputError, match=r"a\.wav: standard output cannot be written: no space"):
+        print_result("text", "a.wav")
+    with pytest.raises(OSError, match="No space"):
+        file.close()

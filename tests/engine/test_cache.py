@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asrcli.engine.cache import CacheShape, SlotCache
+
+SHAPE = CacheShape(num_layers=2, num_heads=3, head_dim=4, max_length=10, num_audio_positions=5)
+
+
+def random_cache() -> SlotCache:
+    torch.manual_seed(0)
+    cache = SlotCache(SHAPE, 4, torch.device("cpu"), torch.float32)
+    for tensor in everything(cache):
+        tensor.copy_(torch.randn_like(tensor))
+    return cache
+
+
+def everything(cache: SlotCache) -> list[Tensor]:
+    return [*cache.keys, *cache.values, *cache.audio_keys, *cache.audio_values]
+
+
+def test_sizes() -> None:
+    cache = SlotCache(SHAPE, 4, torch.device("cpu"), torch.bfloat16)
+    assert [tuple(t.shape) for t in cache.keys] == [(4, 3, 10, 4)] * 2
+    assert [tuple(t.shape) for t in cache.audio_keys] == [(4, 3, 4, 5)] * 2
+    assert [tuple(t.shape) for t in cache.audio_values] == [(4, 3, 5, 4)] * 2
+    assert all(not tensor.any() for tensor in everything(cache))
+    assert sum(t.nbytes for t in everything(cache)) == 4 * SHAPE.slot_bytes(torch.bfloat16)
+
+
+def test_move_copies_what_is_in_use_and_leaves_the_other_slots() -> None:
+    cache, before = random_cache(), random_cache()
+    cache.move(3, 1, 6)
+    for moved, old in zip(cache.keys + cache.values, before.keys + before.values, strict=True):
+        assert torch.equal(moved[1, :, :6], old[3, :, :6])
+    audio = zip(
+        cache.audio_keys + cache.audio_values, before.audio_keys + before.audio_values, strict=True
+    )
+    for moved, old in audio:
+        assert torch.equal(moved[1], old[3])
+    for moved, old in zip(everything(cache), everything(before), strict=True):
+        assert torch.equal(moved[[0, 2, 3]], old[[0, 2, 3]])

@@ -1,0 +1,94 @@
+"""The network of the tests against the same layers written with torch's own modules."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from asrcli.engine.cache import SlotCache
+from asrcli.engine.encoder_decoder import DecoderLayer, EncoderDecoder, EncoderLayer
+from tests.engine.tiny_network import (
+    MAX_LENGTH,
+    NUM_FRAMES,
+    NUM_HEADS,
+    NUM_MEL_BINS,
+    VOCABULARY,
+    WIDTH,
+    build_network,
+)
+
+
+def heads(states: Tensor) -> Tensor:
+    split = states.view(*states.shape[:-1], NUM_HEADS, WIDTH // NUM_HEADS)
+    return split.transpose(-3, -2)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:
+    attended = F.scaled_dot_product_attention(
+        heads(query), heads(key), heads(value), is_causal=causal, scale=1.0
+    )
+    return attended.transpose(-3, -2).flatten(-2)
+
+
+def self_attend(layer: EncoderLayer, states: Tensor, *, causal: bool) -> Tensor:
+    query, key, value = layer.qkv(layer.attention_norm(states)).chunk(3, dim=-1)
+    return states + layer.attention_out(attend(query, key, value, causal=causal))
+
+
+def feed_forward(layer: EncoderLayer, states: Tensor) -> Tensor:
+    inner = F.gelu(layer.feed_forward_in(layer.feed_forward_norm(states)))
+    return states + layer.feed_forward_out(inner)
+
+
+def attend_to_audio(layer: DecoderLayer, states: Tensor, encoded: Tensor) -> Tensor:
+    key, value = layer.audio_key_value(encoded).chunk(2, dim=-1)
+    attended = attend(layer.audio_query(layer.audio_norm(states)), key, value)
+    return states + layer.audio_out(attended)
+
+
+def reference(network: EncoderDecoder, features: Tensor, token_ids: Tensor) -> Tensor:
+    """Logits [num_tokens, vocabulary] of one row, all positions at once and without a cache."""
+    weights = network.weights
+    states = features[None]
+    for weight, bias, stride in weights.convolutions:
+        states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
+    encoded = states[0].T + weights.audio_positions
+    for layer in weights.encoder_layers:
+        encoded = feed_forward(layer, self_attend(layer, encoded, causal=False))
+    encoded = weights.encoder_norm(encoded)
+    states = weights.token_embedding[token_ids] + weights.token_positions[: len(token_ids)]
+    for decoder_layer in weights.decoder_layers:
+        states = self_attend(decoder_layer, states, causal=True)
+        states = attend_to_audio(decoder_layer, states, encoded)
+        states = feed_forward(decoder_layer, states)
+    return weights.decoder_norm(states) @ weights.token_embedding.T
+
+
+def test_ids_one_by_one_in_any_slot_give_what_all_at_once_gives() -> None:
+    network = build_network()
+    torch.manual_seed(1)
+    features = torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)
+    token_ids = torch.randint(VOCABULARY, (3, 12))
+    cache = SlotCache(network.cache_shape, 5, network.device, network.dtype)
+    network.write_audio(network.encode(features), cache, 2)
+    positions = torch.arange(12).expand(3, 12)
+    states = [network.decode(token_ids[:, :5], positions[:, :5], cache, 2, 5)]
+    for i in range(5, 12):
+        # Looking at more positions than are in use changes nothing: they are masked.
+        length = min(MAX_LENGTH, i + 1 + i % 3)
+        step = network.decode(token_ids[:, i : i + 1], positions[:, i : i + 1], cache, 2, length)
+        states.append(step)
+    logits = network.logits(torch.cat(states, dim=1))
+    for row in range(3):
+        expected = reference(network, features[row], token_ids[row])
+        torch.testing.assert_close(logits[row], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_bfloat16_on_a_cpu_takes_another_way_to_the_same_place() -> None:
+    network = build_network()
+    qkv = torch.randn(2, 20, 3 * WIDTH, generator=torch.Generator().manual_seed(3))
+    exact = network._attend_all(qkv)
+    network.dtype = torch.bfloat16
+    coarse = network._attend_all(qkv.bfloat16())
+    torch.testing.assert_close(coarse.float(), exact, atol=0.05, rtol=0.05)

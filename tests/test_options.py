@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from asrcli.errors import UsageError
+from asrcli.options import Options
+
+
+def test_defaults() -> None:
+    options = Options()
+    assert dataclasses.asdict(options) == {
+        "language": None,
+        "task": "transcribe",
+        "prompt": None,
+        "timestamps": "segment",
+        "temperature": 0.0,
+        "max_new_tokens": None,
+        "seed": 0,
+    }
+
+
+@pytest.mark.parametrize("language", ["ko", "ko-KR", "KO", "Korean", "korean", "한국어", "kor"])
+def test_languages_are_kept_as_codes(language: str) -> None:
+    assert Options(language=language).language == "ko"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"language": "klingon"}, "language 'klingon' is unknown"),
+        ({"language": ""}, "language '' is unknown"),
+        ({"task": "sing"}, "task 'sing' is unknown"),
+        ({"timestamps": "letter"}, "timestamps 'letter' is unknown"),
+        ({"temperature": -0.1}, "temperature -0.1 is not between 0 and 2"),
+        ({"temperature": 2.5}, "temperature 2.5 is not between 0 and 2"),
+        ({"temperature": float("nan")}, "temperature nan is not between 0 and 2"),
+        ({"max_new_tokens": 0}, "max-new-tokens 0 is not at least 1"),
+    ],
+)
+def test_what_cannot_be_meant(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(**values)
+    assert str(caught.value) == message
+    assert caught.value.exit_code == 2
+
+
+def test_hints_list_the_choices() -> None:
+    with pytest.raises(UsageError) as caught:
+        Options(task="sing")
+    assert caught.value.hint == "one of: transcribe, translate"
+    with pytest.raises(UsageError) as caught:
+        Options(timestamps="x")
+    assert caught.value.hint == "one of: none, segment"
+
+
+@pytest.mark.parametrize("temperature", [0, 0.2, 1, 2.0])
+def test_temperatures(temperature: float) -> None:
+    assert Options(temperature=temperature).temperature == temperature
+
+
+def test_frozen_and_hashable() -> None:
+    options = Options(language="en")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.language = "de"  # type: ignore[misc]
+    assert hash(options) == hash(Options(language="English"))
+    assert dataclasses.replace(options, language="de").language == "de"

@@ -1,0 +1,377 @@
+"""The way of a batch through a scripted backend: order, bounds, and who pays for whose faults."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from asrcli.audio.reading import RawFormat
+from asrcli.audio.sources import Source, expand
+from asrcli.backends.base import Backend, Recognition
+from asrcli.errors import AsrError, AudioError, EngineError
+from asrcli.options import Options
+from asrcli.pipeline import Result, transcribe_source, transcribe_sources
+from asrcli.transcript import Segment
+from asrcli.windows import Window
+
+RATE = 16_000
+TIMEOUT = 20.0  # s
+Script = Callable[[Window], "Recognition | None"]
+
+
+def answer(window: Window) -> Recognition:
+    """What the scripted model says: where its window lies."""
+    segment = Segment(
+        id=0, start=window.start, end=window.end, text=f"w{window.index}", language="en"
+    )
+    return Recognition(segments=(segment,), language="en")
+
+
+@dataclass
+class ScriptedBackend:
+    """Answers after a while, last window first, as far as it has several.
+
+    A window for which the script gives None is never answered.
+    """
+
+    script: Script = answer
+    max_in_flight: int = 4
+    max_duration: float = 2.0
+    delay: float = 0.0
+    name: str = "scripted"
+    windows: list[Window] = field(default_factory=list)
+    most_in_flight: int = 0
+    _waiting: list[tuple[Window, Future[Recognition]]] = field(default_factory=list)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def submit(
+        self,
+        window: Window,
+        options: Options,
+        on_partial: Callable[[str], None] | None = None,
+    ) -> Future[Recognition]:
+        future: Future[Recognition] = Future()
+        with self._changed:
+            self.windows.append(window)
+            self._waiting.append((window, future))
+            self.most_in_flight = max(self.most_in_flight, len(self._waiting))
+            self._changed.notify()
+        return future
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join(TIMEOUT)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._waiting)
+                if self._closed:
+                    return
+            time.sleep(self.delay)
+            with self._changed:
+                window, future = self._waiting[-1]
+            try:
+                outcome = self.script(window)
+            except Exception as error:
+                self._forget(window)
+                future.set_exception(error)
+            else:
+                self._forget(window)
+                if outcome is not None:
+                    future.set_result(outcome)
+
+    def _forget(self, window: Window) -> None:
+        with self._changed:
+            self._waiting = [pair for pair in self._waiting if pair[0] is not window]
+
+
+Make = Callable[..., ScriptedBackend]
+
+
+@pytest.fixture
+def make_backend(request: pytest.FixtureRequest) -> Make:
+    def make(script: Script = answer, **settings: float) -> ScriptedBackend:
+        backend = ScriptedBackend(script, **settings)  # type: ignore[arg-type]
+        request.addfinalizer(backend.close)
+        return backend
+
+    return make
+
+
+def write(folder: Path, name: str, duration: float, seed: int = 0) -> Path:
+    noise = np.random.default_rng(seed).uniform(-0.3, 0.3, round(duration * RATE))
+    path = folder / name
+    soundfile.write(path, noise, RATE, subtype="PCM_16")
+    return path
+
+
+def run(backend: Backend, paths: list[Path], options: Options | None = None) -> list[Result]:
+    return list(transcribe_sources(expand(paths), backend, options or Options()))
+
+
+def feeders() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "asr-feeder"]
+
+
+def test_results_come_in_the_order_of_the_sources(tmp_path: Path, make_backend: Make) -> None:
+    durations = [5.0, 0.5, 3.0, 1.0, 7.0]
+    paths = [write(tmp_path, f"{i}.wav", d, i) for i, d in enumerate(durations)]
+    backend = make_backend(delay=0.002)
+    results = run(backend, paths)
+    assert [result.source.path for result in results] == paths
+    for result, duration in zip(results, durations, strict=True):
+        assert result.error is None
+        assert result.transcript is not None
+        assert result.transcript.duration == duration
+        assert (result.transcript.model, result.transcript.task) == ("scripted", "transcribe")
+        segments = result.transcript.segments
+        assert segments[0].start == 0.0
+        assert segments[-1].end == duration
+        assert all(a.end == b.start for a, b in itertools.pairwise(segments))
+        assert [s.id for s in segments] == list(range(len(segments)))
+        assert result.transcript.text == " ".join(f"w{i}" for i in range(len(segments)))
+    assert not feeders()
+
+
+def test_windows_of_a_recording_come_in_order(tmp_path: Path, make_backend: Make) -> None:
+    backend = make_backend()
+    run(backend, [write(tmp_path, "a.wav", 9.0), write(tmp_path, "b.wav", 9.0, 1)])
+    by_recording: dict[int, list[int]] = {}
+    for window in backend.windows:
+        by_recording.setdefault(window.recording_id, []).append(window.index)
+    assert len(by_recording) == 2
+    assert all(indices == list(range(len(indices))) for indices in by_recording.values())
+
+
+def test_bad_files_fail_alone(tmp_path: Path, make_backend: Make) -> None:
+    (tmp_path / "empty.wav").touch()
+    (tmp_path / "text.mp3").write_text("this is not audio at all, not in the least")
+    paths = [
+        write(tmp_path, "a.wav", 1.0),
+        tmp_path / "missing.wav",
+        tmp_path / "empty.wav",
+        tmp_path / "text.mp3",
+        write(tmp_path, "b.wav", 1.0),
+    ]
+    results = run(make_backend(), paths)
+    assert [result.error is None for result in results] == [True, False, False, False, True]
+    for result in results[1:4]:
+        assert isinstance(result.error, AudioError)
+        assert result.transcript is None
+        assert str(result.error).startswith(result.source.name)
+
+
+def test_a_window_that_fails_fails_its_recording_only(tmp_path: Path, make_backend: Make) -> None:
+    paths = [write(tmp_path, f"{i}.wav", 6.0, i) for i in range(3)]
+
+    def script(window: Window) -> Recognition:
+        if window.index == 1 and np.array_equal(window.samples[:10], second[:10]):
+            raise EngineError("this window is too much")
+        return answer(window)
+
+    probe = make_backend()
+    run(probe, [paths[1]])
+    second = probe.windows[1].samples
+    results = run(make_backend(script), paths)
+    assert [type(result.error) for result in results] == [type(None), EngineError, type(None)]
+    assert results[1].transcript is None
+
+
+def test_windows_in_flight_are_bounded(tmp_path: Path, make_backend: Make) -> None:
+    paths = [write(tmp_path, f"{i}.wav", 11.0, i) for i in range(4)]
+    backend = make_backend(max_in_flight=3, delay=0.003)
+    results = run(backend, paths)
+    assert all(result.error is None for result in results)
+    assert len(backend.windows) >= 4 * 6
+    assert backend.most_in_flight == 3
+
+
+def test_a_failed_window_gives_its_place_back(tmp_path: Path, make_backend: Make) -> None:
+    def script(window: Window) -> Recognition:
+        raise EngineError("no")
+
+    results = run(make_backend(script, max_in_flight=1), [write(tmp_path, "a.wav", 12.0)])
+    assert isinstance(results[0].error, EngineError)
+
+
+@pytest.mark.parametrize("num_samples", [1, 1599])
+def test_too_short_for_a_word(tmp_path: Path, make_backend: Make, num_samples: int) -> None:
+    backend = make_backend()
+    (result,) = run(backend, [write(tmp_path, "a.wav", num_samples / RATE)])
+    assert result.transcript is not None
+    assert (result.transcript.text, result.transcript.segments) == ("", ())
+    assert result.transcript.duration == num_samples / RATE
+    assert result.transcript.language is None
+    assert backend.windows == []
+
+
+def test_long_enough_for_a_word(tmp_path: Path, make_backend: Make) -> None:
+    backend = make_backend()
+    run(backend, [write(tmp_path, "a.wav", 0.1)])
+    assert len(backend.windows) == 1
+
+
+def test_no_samples_are_lost_on_the_way(tmp_path: Path, make_backend: Make) -> None:
+    path = write(tmp_path, "a.wav", 13.37)
+    backend = make_backend()
+    run(backend, [path])
+    stored, _ = soundfile.read(path, dtype="float32")
+    assert np.array_equal(np.concatenate([w.samples for w in backend.windows]), stored)
+
+
+def test_the_language_is_that_of_the_first_window_with_speech(
+    tmp_path: Path, make_backend: Make
+) -> None:
+    def script(window: Window) -> Recognition:
+        if window.index == 0:
+            return Recognition(segments=(), language="la")
+        said = answer(window).segments
+        return Recognition(segments=said, language="de" if window.index == 1 else "fr")
+
+    path = write(tmp_path, "a.wav", 7.0)
+    (result,) = run(make_backend(script), [path])
+    assert result.transcript is not None
+    assert result.transcript.language == "de"
+    (result,) = run(make_backend(script), [path], Options(language="es"))
+    assert result.transcript is not None
+    assert result.transcript.language == "es"
+    (result,) = run(make_backend(lambda w: Recognition(segments=(), language="la")), [path])
+    assert result.transcript is not None
+    assert result.transcript.language is None
+
+
+def test_warnings_of_windows_and_of_the_audio(tmp_path: Path, make_backend: Make) -> None:
+    samples = np.random.default_rng(0).uniform(-0.3, 0.3, 3 * RATE)
+    samples[100] = np.nan
+    path = tmp_path / "a.wav"
+    soundfile.write(path, samples, RATE, subtype="FLOAT")
+
+    def script(window: Window) -> Recognition:
+        return Recognition(segments=answer(window).segments, warnings=(f"w{window.index} is odd",))
+
+    (result,) = run(make_backend(script), [path])
+    assert result.transcript is not None
+    first, *others = result.transcript.warnings
+    assert "NaN" in first or "number" in first
+    assert others == ["w0 is odd", "w1 is odd"]
+    assert result.damage == ()
+
+
+def test_damage_is_passed_on(tmp_path: Path, make_backend: Make) -> None:
+    whole = write(tmp_path, "a.flac", 8.0).read_bytes()
+    path = tmp_path / "cut.flac"
+    path.write_bytes(whole[: len(whole) // 2])
+    (result,) = run(make_backend(), [path])
+    assert result.transcript is not None
+    assert result.damage
+    assert set(result.damage) <= set(result.transcript.warnings)
+    assert 2.0 < result.transcript.duration < 5.0
+
+
+@dataclass
+class RecordedProgress:
+    begun: list[tuple[str, float | None]] = field(default_factory=list)
+    advanced: list[tuple[str, float]] = field(default_factory=list)
+
+    def begin(self, source: Source, duration: float | None) -> None:
+        self.begun.append((source.name, duration))
+
+    def advance(self, source: Source, duration: float) -> None:
+        self.advanced.append((source.name, duration))
+
+
+def test_progress_adds_up(tmp_path: Path, make_backend: Make) -> None:
+    paths = [write(tmp_path, f"{i}.wav", 5.0 + i, i) for i in range(3)]
+    progress = RecordedProgress()
+    sources = expand(paths)
+    results = list(transcribe_sources(sources, make_backend(), Options(), progress=progress))
+    assert progress.begun == [(source.name, 5.0 + i) for i, source in enumerate(sources)]
+    for result in results:
+        assert result.transcript is not None
+        parts = [d for name, d in progress.advanced if name == result.source.name]
+        assert sum(parts) == pytest.approx(result.transcript.duration)
+
+
+def test_closing_early_ends_the_reading(tmp_path: Path, make_backend: Make) -> None:
+    """The feeder waits for a place in the backend, which nobody gives back."""
+    paths = [write(tmp_path, f"{i}.wav", 1.0 if i == 0 else 20.0, i) for i in range(4)]
+    backend = make_backend(lambda w: answer(w) if w.end == 1.0 else None, max_in_flight=2)
+    results = transcribe_sources(expand(paths), backend, Options())
+    assert next(results).transcript is not None
+    assert feeders()
+    results.close()  # type: ignore[attr-defined]
+    assert not feeders()
+    assert len(backend.windows) <= 1 + 2
+
+
+def test_closing_while_a_pipe_says_nothing(tmp_path: Path, make_backend: Make) -> None:
+    """As when a run is interrupted while it waits for the other end of a pipe."""
+    read_end, write_end = os.pipe()
+    sources = [
+        *expand([write(tmp_path, "a.wav", 1.0)]),
+        Source(name="stdin", path=None, relative=Path("stdin")),
+    ]
+    with os.fdopen(read_end, "rb") as stdin:
+        results = transcribe_sources(sources, make_backend(), Options(), raw=None, stdin=stdin)
+        next(results)
+        closing = threading.Thread(target=results.close)  # type: ignore[attr-defined]
+        closing.start()
+        closing.join(5)
+        hangs = closing.is_alive()
+        os.close(write_end)
+        closing.join(TIMEOUT)
+        for feeder in feeders():
+            feeder.join(TIMEOUT)
+    assert not hangs
+
+
+def test_raw_audio_from_standard_input(make_backend: Make) -> None:
+    samples = np.random.default_rng(0).integers(-9000, 9000, 3 * 8000).astype("<i2")
+    sources = [Source(name="stdin", path=None, relative=Path("stdin"))]
+    (result,) = transcribe_sources(
+        sources,
+        make_backend(),
+        Options(),
+        raw=RawFormat("s16le", 8000, 1),
+        stdin=io.BytesIO(samples.tobytes()),
+    )
+    assert result.transcript is not None
+    assert result.transcript.duration == pytest.approx(3.0, abs=0.01)
+
+
+def test_no_sources(make_backend: Make) -> None:
+    assert list(transcribe_sources([], make_backend(), Options())) == []
+
+
+def test_one_source(tmp_path: Path, make_backend: Make) -> None:
+    transcript = transcribe_source(write(tmp_path, "a.wav", 1.0), make_backend(), Options())
+    assert transcript.text == "w0"
+    with pytest.raises(AudioError, match=r"missing\.wav"):
+        transcribe_source(tmp_path / "missing.wav", make_backend(), Options())
+
+
+def test_one_source_that_is_a_folder(tmp_path: Path, make_backend: Make) -> None:
+    """A folder is no recording; what is wrong is said in one line."""
+    write(tmp_path, "a.wav", 1.0)
+    write(tmp_path, "b.wav", 1.0)
+    with pytest.raises(AsrError):
+        transcribe_source(tmp_path, make_backend(), Options())
