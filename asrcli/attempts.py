@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from asrcli import second_hearing
 from asrcli.backends.base import Recognition
 from asrcli.detection import LanguageDetection
+from asrcli.errors import EngineError
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
@@ -61,20 +63,35 @@ class Attempts:
         return job.future
 
     def close(self) -> None:
-        """Prepare nothing more."""
+        """Prepare nothing more; what is held back is cancelled."""
+        for job in self._detection.close():
+            job.future.cancel()
         self._preparation.shutdown(cancel_futures=True)
 
     def _queue(self, job: Job, language: str | None) -> None:
-        prepared = self._preparation.submit(self._prepare, job, language)
-        prepared.add_done_callback(lambda done: _pass_on_failure(done, job.future))
+        self._later(job, lambda: self._begin(job, language))
 
-    def _prepare(self, job: Job, language: str | None) -> None:
-        """Turn a job into a request; where the language is not known, listen for it as well."""
-        if language is None and job.options.prompt is not None:
-            self._listen_first(job)
+    def _later(self, job: Job, work: Callable[[], None]) -> None:
+        """Do a piece of a job's work in the preparing thread; its failure is the job's."""
+        try:
+            done = self._preparation.submit(work)
+        except RuntimeError:  # what an executor says once it is shut down
+            _settle(job.future, EngineError("the recognizer is closed"))
             return
+        done.add_done_callback(lambda done: _pass_on_failure(done, job.future))
+
+    def _begin(self, job: Job, language: str | None) -> None:
+        """Make the first attempt; where the language is not known, listen for it as well."""
         options = replace(job.options, language=language)
-        self._run(job, options, lambda hypothesis: self._finish(job, options, hypothesis))
+        try:
+            if language is None and options.prompt is not None:
+                self._listen_first(job)
+            else:
+                self._run(job, options, lambda hypothesis: self._finish(job, options, hypothesis))
+        except Exception:
+            if language is None:  # this window will not tell: the next one has to
+                self._detection.heard(job.window.recording_id, None)
+            raise
 
     def _listen_first(self, job: Job) -> None:
         """Detect the language without the prompt, whose own language would sway the model."""
@@ -101,7 +118,7 @@ class Attempts:
                 try:
                     finish(future.result())
                 except Exception as error:  # the one who waits for this window must hear of it
-                    job.future.set_exception(error)
+                    _settle(job.future, error)
 
         future.add_done_callback(done)
 
@@ -110,7 +127,7 @@ class Attempts:
         if options.temperature == 0 and second_hearing.is_doubtful(recognition, job.window):
             self._hear_again(job, options, recognition)
         else:
-            job.future.set_result(recognition)
+            _settle(job.future, recognition)
 
     def _hear_again(self, job: Job, options: Options, first: Recognition) -> None:
         again = replace(job, window=second_hearing.lead_in(job.window), on_partial=None)
@@ -118,10 +135,9 @@ class Attempts:
 
         def finish(hypothesis: Hypothesis) -> None:
             second = self._recognition(again.window, options, hypothesis)
-            job.future.set_result(second_hearing.choose(first, second, job.window))
+            _settle(job.future, second_hearing.choose(first, second, job.window))
 
-        prepared = self._preparation.submit(self._run, again, options, finish)
-        prepared.add_done_callback(lambda done: _pass_on_failure(done, job.future))
+        self._later(job, lambda: self._run(again, options, finish))
 
     def _recognition(self, window: Window, options: Options, hypothesis: Hypothesis) -> Recognition:
         segments = self._adapter.parse(hypothesis, window, options)
@@ -177,5 +193,14 @@ def _pass_on_failure(done: Future[Hypothesis] | Future[None], waiting: Future[Re
         return True
     error = done.exception()
     if error is not None:
-        waiting.set_exception(error)
+        _settle(waiting, error)
     return error is not None
+
+
+def _settle(waiting: Future[Recognition], outcome: Recognition | BaseException) -> None:
+    """Give the one who waits the result or the reason why there is none, if he still waits."""
+    with suppress(InvalidStateError):
+        if isinstance(outcome, BaseException):
+            waiting.set_exception(outcome)
+        else:
+            waiting.set_result(outcome)

@@ -58,6 +58,13 @@ class LanguageDetection(Generic[Job]):
         for job in released:
             self._start(job, language)
 
+    def close(self) -> list[Job]:
+        """Start nothing more; gives the jobs that were still held."""
+        with self._lock:
+            held = [job for recording in self._recordings.values() for job in recording.held]
+            self._recordings.clear()
+        return held
+
     def _forget_old(self) -> None:
         for recording_id in list(self._recordings)[
             : max(0, len(self._recordings) - MAX_RECORDINGS)

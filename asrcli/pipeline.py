@@ -19,7 +19,7 @@ from typing import BinaryIO, Protocol
 from asrcli.audio.reading import SAMPLING_RATE, RawFormat, open_audio
 from asrcli.audio.sources import Source, expand
 from asrcli.backends.base import Backend, Recognition
-from asrcli.errors import AsrError
+from asrcli.errors import AsrError, UsageError
 from asrcli.options import Options
 from asrcli.transcript import Transcript
 from asrcli.windows import Cutter, Window, stitch
@@ -101,8 +101,14 @@ def transcribe_source(path: str | Path, backend: Backend, options: Options) -> T
     Raises:
         AsrError: it cannot be read or transcribed.
     """
-    (source,) = expand([path])
-    (result,) = transcribe_sources([source], backend, options)
+    sources = expand([path])
+    if len(sources) != 1:
+        raise UsageError(
+            f"{path}: holds {len(sources)} recordings, not one",
+            hint="transcribe them one after the other, or all with: asr transcribe",
+        )
+    source = sources[0]
+    (result,) = transcribe_sources(sources, backend, options)
     if result.transcript is None:
         raise result.error or AsrError(f"{source.name}: no result")
     return result.transcript

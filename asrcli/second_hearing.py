@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asrcli.audio.reading import SAMPLING_RATE
-from asrcli.windows import Window
+from asrcli.windows import MIN_SEGMENT_DURATION, Window
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
+    from asrcli.transcript import Segment
 
 DOUBTFUL_LOGPROB = -0.4  # mean log-probability below which a text is not trusted at once
 MAX_DURATION = 10.0  # s; longer windows have context of their own
@@ -42,10 +43,13 @@ def choose(first: Recognition, second: Recognition, window: Window) -> Recogniti
     """The likelier of two hearings, none of its times before the window's start."""
     if not second.segments or _logprob(second) <= _logprob(first):
         return first
-    segments = tuple(
-        replace(segment, start=max(segment.start, window.start)) for segment in second.segments
-    )
-    return replace(second, segments=segments)
+    return replace(second, segments=tuple(_move_in(s, window) for s in second.segments))
+
+
+def _move_in(segment: Segment, window: Window) -> Segment:
+    """The segment without the part that lies in the silence before the window."""
+    start = max(segment.start, window.start)
+    return replace(segment, start=start, end=max(segment.end, start + MIN_SEGMENT_DURATION))
 
 
 def _logprob(recognition: Recognition) -> float:

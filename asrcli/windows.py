@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SEARCH_DURATION = 5.0  # s before the end of a full window in which the quietest place is sought
 QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
+MIN_SEGMENT_DURATION = 0.02  # s; what is shorter cannot be shown
+ROUNDING = 1e-6  # s; more than differences of times can be off by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +125,28 @@ def stitch(pieces: Iterable[Sequence[Segment]]) -> tuple[str, tuple[Segment, ...
 
     Returns:
         The text and the segments, numbered anew. Times never go back: a segment that would begin
-        before the one ahead of it has ended is made to begin there.
+        before the one ahead of it has ended is made to begin there, and one of which that leaves
+        nothing joins the one ahead.
     """
     segments: list[Segment] = []
     for segment in (segment for piece in pieces for segment in piece):
         start = max(segment.start, segments[-1].end) if segments else segment.start
-        end = max(segment.end, start)
-        segments.append(replace(segment, id=len(segments), start=start, end=end))
+        if segments and segment.end - start < MIN_SEGMENT_DURATION - ROUNDING:
+            segments[-1] = _join(segments[-1], segment)
+        else:
+            segments.append(replace(segment, id=len(segments), start=start))
     return join_texts(segment.text for segment in segments), tuple(segments)
+
+
+def _join(first: Segment, second: Segment) -> Segment:
+    """A segment that says what both say, in the time of both."""
+    return replace(
+        first,
+        end=max(first.end, second.end),
+        text=join_texts([first.text, second.text]),
+        tokens=first.tokens + second.tokens,
+        words=first.words + second.words,
+    )
 
 
 def join_texts(texts: Iterable[str]) -> str:

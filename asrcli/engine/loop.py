@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from asrcli.engine.request import Hypothesis, Request
     from asrcli.engine.runner import Runner
 
+TOO_LITTLE_MEMORY = "one window does not fit the device's memory"
+
 
 class Engine:
     """Runs many requests at once; a slot that falls free is refilled in the next step.
@@ -33,11 +35,12 @@ class Engine:
         self.scheduler = Scheduler(runner.cache.num_slots)
         self._changed = threading.Condition()
         self._closed = False
+        self._reason = "the engine is closed"
         self._thread: threading.Thread | None = None
 
     def submit(self, request: Request) -> Future[Hypothesis]:
         """Queue a request; the future gives its hypothesis. Safe from any thread."""
-        room = self.runner.cache.shape.max_length - len(request.prompt_token_ids)
+        room = self.runner.network.cache_shape.max_length - len(request.prompt_token_ids)
         if request.sampling.max_new_tokens > room or not request.prompt_token_ids:
             raise EngineError(
                 f"request {request.request_id}: {len(request.prompt_token_ids)} prompt ids and "
@@ -46,7 +49,7 @@ class Engine:
         future: Future[Hypothesis] = Future()
         with self._changed:
             if self._closed:
-                raise EngineError("the engine is closed")
+                raise EngineError(self._reason)
             self.scheduler.add(Sequence(request, future))
             self._start()
             self._changed.notify_all()
@@ -108,37 +111,76 @@ class Engine:
             sequence.logprobs.append(logprob)
             if len(sequence.token_ids) >= sampling.max_new_tokens:
                 sequence.finish_reason = "length"
-        if sequence.request.on_token is not None:
-            sequence.request.on_token(sequence.hypothesis())
+        error = _tell(sequence)
+        if error is not None:
+            sequence.finish_reason = "abort"
         if sequence.finish_reason is not None:
-            self._finish(sequence)
+            self._finish(sequence, error)
 
-    def _finish(self, sequence: Sequence) -> None:
+    def _finish(self, sequence: Sequence, error: Exception | None) -> None:
         moved = self.scheduler.finish(sequence)
         if moved is not None:
             source, target = moved
             self.runner.move(source, target, self.scheduler.running[target].length)
-        if sequence.future.set_running_or_notify_cancel():
-            sequence.future.set_result(sequence.hypothesis())
+        _resolve(sequence, error)
 
     def _halve(self, error: BaseException) -> None:
         """Go on with half the slots after the device ran out of memory."""
         if self.scheduler.num_slots == 1:
-            self._fail(EngineError("one window does not fit the device's memory"))
+            self._fail(EngineError(TOO_LITTLE_MEMORY))
             return
         # The traceback holds the tensors of the step that failed; they must go first.
         error.__traceback__ = None
-        num_slots = self.scheduler.num_slots // 2
         with self._changed:
-            self.scheduler.shrink(num_slots)
-        self.runner.shrink(num_slots)
-        self.max_prefill = max(1, min(self.max_prefill, num_slots))
+            self.scheduler.shrink(self.scheduler.num_slots // 2)
+            while not self._make_room(self.scheduler.num_slots):
+                if self.scheduler.num_slots == 1:
+                    self._give_up(EngineError(TOO_LITTLE_MEMORY))
+                    return
+                self.scheduler.shrink(self.scheduler.num_slots // 2)
+        self.max_prefill = max(1, min(self.max_prefill, self.scheduler.num_slots))
         self.runner.encode_batch_size = max(1, self.runner.encode_batch_size // 2)
+
+    def _make_room(self, num_slots: int) -> bool:
+        """Replace the slots by fewer ones; whether the device has the memory for them."""
+        try:
+            self.runner.shrink(num_slots)
+        except torch.OutOfMemoryError:
+            return False
+        return True
 
     def _fail(self, error: Exception) -> None:
         """Give up all that runs; those who wait may still do well."""
         for sequence in list(self.scheduler.running):
             self.scheduler.finish(sequence)
             sequence.finish_reason = "abort"
-            if sequence.future.set_running_or_notify_cancel():
-                sequence.future.set_exception(error)
+            _resolve(sequence, error)
+
+    def _give_up(self, error: EngineError) -> None:
+        """Close for good: without slots nothing can run."""
+        self._closed, self._reason = True, str(error)
+        self._fail(error)
+        for sequence in self.scheduler.waiting:
+            _resolve(sequence, error)
+        self.scheduler.waiting.clear()
+
+
+def _tell(sequence: Sequence) -> Exception | None:
+    """Show a request's watcher what there is so far; what goes wrong there is its own affair."""
+    if sequence.request.on_token is None:
+        return None
+    try:
+        sequence.request.on_token(sequence.hypothesis())
+    except Exception as error:  # it must not stop the other rows
+        return error
+    return None
+
+
+def _resolve(sequence: Sequence, error: Exception | None) -> None:
+    """Give the one who waits for a sequence its hypothesis, or the reason why there is none."""
+    if not sequence.future.set_running_or_notify_cancel():
+        return
+    if error is None:
+        sequence.future.set_result(sequence.hypothesis())
+    else:
+        sequence.future.set_exception(error)

@@ -53,7 +53,7 @@ class Request:
         input_features: float32 [num_mel_bins, num_frames], on the CPU.
         sampling: how ids are chosen.
         no_speech: (position in the prompt, id) whose next-id probability there is that of "no
-            speech" (Whisper's guard); None where the model has none.
+            speech"; None where the model has no such id.
         on_token: called from the engine's thread after each new id with the hypothesis so far;
             it must return at once.
     """

@@ -13,6 +13,8 @@ from asrcli.engine.cache import CacheShape, SlotCache
 if TYPE_CHECKING:
     from asrcli.engine.scheduler import Sequence
 
+LENGTH_STEP = 32  # ids
+
 
 class Network(Protocol):
     """What the runner asks of a network of the encoder–decoder kind."""
@@ -43,7 +45,7 @@ class Runner:
 
     def shrink(self, num_slots: int) -> None:
         """Replace the cache by a smaller one; what it held is lost."""
-        del self.cache
+        self.cache = self._allocate(0)  # the old one goes before the new one comes
         if self.network.device.type == "cuda":
             torch.cuda.empty_cache()
         self.cache = self._allocate(num_slots)
@@ -96,10 +98,15 @@ class Runner:
         device = self.network.device
         token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
         last = [[sequence.length - 1] for sequence in running]
-        length = max(position for (position,) in last) + 1
+        length = self._round_up(max(position for (position,) in last) + 1)
         positions = torch.tensor(last, device=device)
         states = self.network.decode(token_ids, positions, self.cache, 0, length)
         return self.network.logits(states[:, 0])
+
+    def _round_up(self, length: int) -> int:
+        """The next of few lengths: each new shape of a product is compiled, and kept, anew."""
+        rounded = -(-length // LENGTH_STEP) * LENGTH_STEP
+        return min(rounded, self.network.cache_shape.max_length)
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""

@@ -18,6 +18,7 @@ from asrcli.models.base import Alias, Checkpoint, Family, Model, ModelFiles
 from asrcli.models.whisper_rules import Preamble, Suppress, TimestampGrammar
 from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.transcript import Segment
+from asrcli.windows import MIN_SEGMENT_DURATION, ROUNDING
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,6 @@ TIMESTAMP_STEP = 0.02  # s
 MAX_PREVIOUS_TOKENS = 223  # of 448: the reference keeps half of the context for the text to come
 NO_SPEECH_THRESHOLD = 0.6  # with a mean log-probability below the next, a window holds no speech
 LOGPROB_THRESHOLD = -1.0
-MIN_SEGMENT_DURATION = 0.02  # s
 
 
 class WhisperProcessor:
@@ -219,7 +219,7 @@ class WhisperAdapter:
         """
         pending: tuple[float, float, list[int]] | None = None
         for start, end, ids in self._raw_spans(token_ids, duration):
-            if pending and end - max(start, pending[1]) < MIN_SEGMENT_DURATION:
+            if pending and end - max(start, pending[1]) < MIN_SEGMENT_DURATION - ROUNDING:
                 pending = (pending[0], max(end, pending[1]), pending[2] + ids)
                 continue
             if pending:

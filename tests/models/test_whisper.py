@@ -25,7 +25,8 @@ from asrcli.languages import LANGUAGES
 from asrcli.models.base import Checkpoint
 from asrcli.models.files import read_model_files
 from asrcli.models.log_mel import LogMel
-from asrcli.models.whisper import Vocabulary, WhisperAdapter, WhisperProcessor
+from asrcli.models.whisper import WhisperAdapter, WhisperProcessor
+from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.options import Options
 from asrcli.transcript import Segment
 from asrcli.windows import Window
