@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backends.base": {"options", "transcript", "windows"},
     "backends": {"backends.base", "recognizer", "errors"},
     "pipeline": {"audio", "windows", "backends", "options", "transcript", "errors"},
-    "attempts": {"second_hearing", "detection", "backends", "models", "engine", "options"},
+    "attempts": {"second_hearing", "detection", "backends", "models", "engine", "options", "errors"},
     "recognizer": {"attempts", "models", "engine", "pipeline", "backends", "options", "errors"},
     "writers": {"transcript", "errors"},
     "console": {"errors"},
