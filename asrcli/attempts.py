@@ -16,7 +16,7 @@ from asrcli.errors import EngineError
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
-    from asrcli.engine.request import Hypothesis
+    from asrcli.engine.request import Hypothesis, Request
     from asrcli.models.base import Model
     from asrcli.options import Options
     from asrcli.windows import Window
@@ -32,6 +32,16 @@ class Job:
     options: Options
     on_partial: Callable[[str], None] | None
     future: Future[Recognition]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """A window that was sent through the model once, and what came of it."""
+
+    job: Job
+    options: Options
+    request: Request
+    hypothesis: Hypothesis
 
 
 class Attempts:
@@ -87,7 +97,7 @@ class Attempts:
             if language is None and options.prompt is not None:
                 self._listen_first(job)
             else:
-                self._run(job, options, lambda hypothesis: self._finish(job, options, hypothesis))
+                self._run(job, options, self._finish)
         except Exception:
             if language is None:  # this window will not tell: the next one has to
                 self._detection.heard(job.window.recording_id, None)
@@ -97,13 +107,13 @@ class Attempts:
         """Detect the language without the prompt, whose own language would sway the model."""
         options = replace(job.options, prompt=None, max_new_tokens=1)
 
-        def finish(hypothesis: Hypothesis) -> None:
-            language = self._adapter.language(hypothesis, options)
+        def finish(attempt: Attempt) -> None:
+            language = self._adapter.language(attempt.hypothesis, options)
             self._queue(job, language or "en")
 
         self._run(job, options, finish)
 
-    def _run(self, job: Job, options: Options, finish: Callable[[Hypothesis], None]) -> None:
+    def _run(self, job: Job, options: Options, finish: Callable[[Attempt], None]) -> None:
         request = self._processor.prepare(next(self._request_ids), job.window, options)
         hear = self._hear if options.language is None else None
         listener = _Listener(job, hear, self._adapter.draft)
@@ -116,30 +126,31 @@ class Attempts:
                 self._detection.heard(job.window.recording_id, None)
             if not _pass_on_failure(future, job.future):
                 try:
-                    finish(future.result())
+                    finish(Attempt(job, options, request, future.result()))
                 except Exception as error:  # the one who waits for this window must hear of it
                     _settle(job.future, error)
 
         future.add_done_callback(done)
 
-    def _finish(self, job: Job, options: Options, hypothesis: Hypothesis) -> None:
-        recognition = self._recognition(job.window, options, hypothesis)
-        if options.temperature == 0 and second_hearing.is_doubtful(recognition, job.window):
-            self._hear_again(job, options, recognition)
+    def _finish(self, attempt: Attempt) -> None:
+        recognition = self._recognise(attempt)
+        if attempt.request.is_shortened and second_hearing.is_doubtful(recognition):
+            self._hear_again(attempt, recognition)
         else:
-            _settle(job.future, recognition)
+            _settle(attempt.job.future, recognition)
 
-    def _hear_again(self, job: Job, options: Options, first: Recognition) -> None:
-        again = replace(job, window=second_hearing.lead_in(job.window), on_partial=None)
-        options = replace(options, language=first.language)
+    def _hear_again(self, attempt: Attempt, first: Recognition) -> None:
+        job = replace(attempt.job, on_partial=None)  # its draft has been seen
+        options = replace(attempt.options, language=first.language, audio_context="full")
 
-        def finish(hypothesis: Hypothesis) -> None:
-            second = self._recognition(again.window, options, hypothesis)
-            _settle(job.future, second_hearing.choose(first, second, job.window))
+        def finish(attempt: Attempt) -> None:
+            _settle(job.future, second_hearing.choose(first, self._recognise(attempt)))
 
-        self._later(job, lambda: self._run(again, options, finish))
+        self._later(job, lambda: self._run(job, options, finish))
 
-    def _recognition(self, window: Window, options: Options, hypothesis: Hypothesis) -> Recognition:
+    def _recognise(self, attempt: Attempt) -> Recognition:
+        """What an attempt comes to."""
+        window, options, hypothesis = attempt.job.window, attempt.options, attempt.hypothesis
         segments = self._adapter.parse(hypothesis, window, options)
         warnings: tuple[str, ...] = ()
         if hypothesis.finish_reason == "length" and segments:

@@ -9,6 +9,7 @@ from asrcli.languages import resolve_language
 
 TASKS = ("transcribe", "translate")
 TIMESTAMPS = ("none", "segment")
+AUDIO_CONTEXTS = ("auto", "full")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class Options:
         task: "transcribe", or "translate" for text in English.
         prompt: text that goes before the recording's own, for its spelling and style.
         timestamps: "segment" for times, "none" for text alone.
+        audio_context: "full" always encodes all that a window could hold; "auto" spares a short
+            window most of the silence behind it, where the model bears that.
         temperature: 0 takes the likeliest id each time; above it, ids are drawn.
         max_new_tokens: bound on the ids of one window; None takes the model's own.
         seed: where drawing starts; the same seed gives the same text.
@@ -33,6 +36,7 @@ class Options:
     task: str = "transcribe"
     prompt: str | None = None
     timestamps: str = "segment"
+    audio_context: str = "auto"
     temperature: float = 0.0
     max_new_tokens: int | None = None
     seed: int = 0
@@ -42,6 +46,7 @@ class Options:
             object.__setattr__(self, "language", resolve_language(self.language))
         _check_choice("task", self.task, TASKS)
         _check_choice("timestamps", self.timestamps, TIMESTAMPS)
+        _check_choice("audio context", self.audio_context, AUDIO_CONTEXTS)
         if not 0.0 <= self.temperature <= 2.0:
             raise UsageError(f"temperature {self.temperature:g} is not between 0 and 2")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:

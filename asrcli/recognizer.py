@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -78,6 +79,8 @@ class Recognizer:
         self._model = _load(checkpoint, self.device, self.dtype)
         self._engine = _start_engine(self._model, self.device, batch_size)
         self._attempts = Attempts(self._model, self._engine)
+        # Runs at the end of the process as well: threads that still compute then would crash it.
+        self._finalizer = weakref.finalize(self, _close, self._attempts, self._engine)
 
     @property
     def name(self) -> str:
@@ -127,8 +130,7 @@ class Recognizer:
 
     def close(self) -> None:
         """Give up what is still waiting and free the model."""
-        self._attempts.close()
-        self._engine.close()
+        self._finalizer()
 
     def __enter__(self) -> Recognizer:
         return self
@@ -162,6 +164,11 @@ def transcribe(
     """
     with Recognizer(model, device=device, dtype=dtype) as recognizer:
         return recognizer.transcribe(path, options)
+
+
+def _close(attempts: Attempts, engine: Engine) -> None:
+    attempts.close()
+    engine.close()
 
 
 def _load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Model:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MIN_SEGMENT_DURATION = 0.02  # s; what is shorter cannot be shown
+ROUNDING = 1e-6  # s; more than differences of times can be off by
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:

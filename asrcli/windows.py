@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asrcli.audio.reading import SAMPLING_RATE
+from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 SEARCH_DURATION = 5.0  # s before the end of a full window in which the quietest place is sought
 QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
-MIN_SEGMENT_DURATION = 0.02  # s; what is shorter cannot be shown
-ROUNDING = 1e-6  # s; more than differences of times can be off by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

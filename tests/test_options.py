@@ -16,6 +16,7 @@ def test_defaults() -> None:
         "task": "transcribe",
         "prompt": None,
         "timestamps": "segment",
+        "audio_context": "auto",
         "temperature": 0.0,
         "max_new_tokens": None,
         "seed": 0,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from asrcli.transcript import Segment
-from asrcli.windows import MIN_SEGMENT_DURATION, ROUNDING, Cutter, Window, cut, join_texts, stitch
+from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
+from asrcli.windows import Cutter, Window, cut, join_texts, stitch
 from tests.speech import RATE
 
 Samples = NDArray[np.float32]

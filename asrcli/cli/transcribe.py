@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asrcli.errors import UsageError
-from asrcli.options import TASKS, TIMESTAMPS, Options
+from asrcli.options import AUDIO_CONTEXTS, TASKS, TIMESTAMPS, Options
 from asrcli.writers import FORMATS, guess_format, resolve_format
 
 if TYPE_CHECKING:
@@ -66,6 +66,14 @@ _Prompt = Annotated[
 ]
 _Timestamps = Annotated[
     str, typer.Option("--timestamps", metavar="KIND", help=f"{' or '.join(TIMESTAMPS)}.")
+]
+_AudioContext = Annotated[
+    str,
+    typer.Option(
+        "--audio-context",
+        metavar="LENGTH",
+        help=f"{' or '.join(AUDIO_CONTEXTS)}; auto is faster on short clips.",
+    ),
 ]
 _Temperature = Annotated[
     float,
@@ -125,6 +133,7 @@ def transcribe(
     task: _Task = "transcribe",
     prompt: _Prompt = None,
     timestamps: _Timestamps = "segment",
+    audio_context: _AudioContext = "auto",
     temperature: _Temperature = 0.0,
     seed: _Seed = 0,
     pattern: _Pattern = None,
@@ -155,6 +164,7 @@ def transcribe(
         task=task,
         prompt=prompt,
         timestamps=timestamps,
+        audio_context=audio_context,
         temperature=temperature,
         seed=seed,
     )

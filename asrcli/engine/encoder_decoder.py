@@ -109,15 +109,17 @@ class EncoderDecoder:
         """Encode windows.
 
         Args:
-            features: [num_windows, num_mel_bins, num_frames].
+            features: [num_windows, num_mel_bins, num_frames]; may be shorter than the longest
+                that the network can take.
 
         Returns:
-            [num_windows, num_audio_positions, width].
+            [num_windows, num_positions, width].
         """
         states = features.to(self.device, self.dtype)
         for weight, bias, stride in self.weights.convolutions:
             states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
-        states = states.transpose(1, 2) + self.weights.audio_positions
+        states = states.transpose(1, 2)
+        states = states + self.weights.audio_positions[: states.shape[1]]
         for layer in self.weights.encoder_layers:
             attended = self._attend_all(layer.qkv(layer.attention_norm(states)))
             states = states + layer.attention_out(attended)
@@ -131,17 +133,25 @@ class EncoderDecoder:
         for index, layer in enumerate(self.weights.decoder_layers):
             key_value = layer.audio_key_value(encoded)
             key_value = key_value.view(num_windows, num_positions, 2, self.num_heads, self.head_dim)
-            cache.audio_keys[index][slots] = key_value[:, :, 0].permute(0, 2, 3, 1)
-            cache.audio_values[index][slots] = key_value[:, :, 1].transpose(1, 2)
+            keys, values = cache.audio_keys[index], cache.audio_values[index]
+            keys[slots, :, :, :num_positions] = key_value[:, :, 0].permute(0, 2, 3, 1)
+            values[slots, :, :num_positions] = key_value[:, :, 1].transpose(1, 2)
 
     def decode(
-        self, token_ids: Tensor, positions: Tensor, cache: SlotCache, first_slot: int, length: int
+        self,
+        token_ids: Tensor,
+        positions: Tensor,
+        audio_lengths: Tensor,
+        cache: SlotCache,
+        first_slot: int,
+        length: int,
     ) -> Tensor:
         """Take ids into consecutive slots.
 
         Args:
             token_ids: [num_rows, num_tokens].
             positions: [num_rows, num_tokens], the place of each id in its row.
+            audio_lengths: [num_rows], encoder positions that each slot holds.
             cache: where keys and values are kept.
             first_slot: slot of the first row.
             length: positions to attend to, at least the largest position + 1.
@@ -152,9 +162,8 @@ class EncoderDecoder:
         num_rows = len(token_ids)
         slots = slice(first_slot, first_slot + num_rows)
         rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
-        hidden = torch.arange(length, device=self.device) > positions[:, :, None]
-        mask = torch.zeros(hidden.shape, device=self.device, dtype=self.dtype)
-        mask.masked_fill_(hidden, -torch.inf)
+        mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
+        audio_length, audio_mask = self._audio_mask(audio_lengths)
         states = F.embedding(token_ids, self.weights.token_embedding)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
@@ -166,12 +175,15 @@ class EncoderDecoder:
                 query,
                 cache.keys[index][slots, :, :length].transpose(2, 3),
                 cache.values[index][slots, :, :length],
-                mask[:, None],
+                mask,
             )
             states = states + layer.attention_out(attended)
             (query,) = self._split_heads(layer.audio_query(layer.audio_norm(states)), 1)
             attended = _attend(
-                query, cache.audio_keys[index][slots], cache.audio_values[index][slots]
+                query,
+                cache.audio_keys[index][slots, :, :, :audio_length],
+                cache.audio_values[index][slots, :, :audio_length],
+                audio_mask,
             )
             states = states + layer.audio_out(attended)
             states = states + _feed_forward(layer, states)
@@ -180,6 +192,19 @@ class EncoderDecoder:
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
         return F.linear(states, self.weights.token_embedding).float()
+
+    def _audio_mask(self, audio_lengths: Tensor) -> tuple[int, Tensor | None]:
+        """The longest of the rows' encodings, and a mask where others are shorter."""
+        longest = int(audio_lengths.max())
+        if int(audio_lengths.min()) == longest:
+            return longest, None
+        places = torch.arange(longest, device=self.device)
+        return longest, self._hide((places >= audio_lengths[:, None])[:, None])
+
+    def _hide(self, hidden: Tensor) -> Tensor:
+        """A mask to add to scores [rows, heads, queries, keys] from bool [rows, queries, keys]."""
+        mask = torch.zeros(hidden.shape, device=self.device, dtype=self.dtype)
+        return mask.masked_fill_(hidden, -torch.inf)[:, None]
 
     def _split_heads(self, states: Tensor, parts: int) -> tuple[Tensor, ...]:
         """[rows, tokens, parts * width] to ``parts`` tensors [rows, heads, tokens, head_dim]."""

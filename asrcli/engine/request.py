@@ -50,8 +50,10 @@ class Request:
     Attributes:
         request_id: unique within an engine.
         prompt_token_ids: what the decoder is given before it goes on by itself.
-        input_features: float32 [num_mel_bins, num_frames], on the CPU.
+        input_features: float32 [num_mel_bins, num_frames], on the CPU; fewer frames than the
+            network can take make a shorter encoding.
         sampling: how ids are chosen.
+        is_shortened: whether the features leave out context that the model was trained with.
         no_speech: (position in the prompt, id) whose next-id probability there is that of "no
             speech"; None where the model has no such id.
         on_token: called from the engine's thread after each new id with the hypothesis so far;
@@ -62,6 +64,7 @@ class Request:
     prompt_token_ids: tuple[int, ...]
     input_features: Tensor
     sampling: Sampling
+    is_shortened: bool = False
     no_speech: tuple[int, int] | None = None
     on_token: Callable[[Hypothesis], None] | None = field(default=None, compare=False)
 

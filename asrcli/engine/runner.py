@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence as Rows
+from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -26,7 +28,13 @@ class Network(Protocol):
     def encode(self, features: Tensor) -> Tensor: ...
     def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None: ...
     def decode(
-        self, token_ids: Tensor, positions: Tensor, cache: SlotCache, first_slot: int, length: int
+        self,
+        token_ids: Tensor,
+        positions: Tensor,
+        audio_lengths: Tensor,
+        cache: SlotCache,
+        first_slot: int,
+        length: int,
     ) -> Tensor: ...
     def logits(self, states: Tensor) -> Tensor: ...
 
@@ -58,17 +66,28 @@ class Runner:
         Returns:
             Logits of each one's first id, float32 [num_rows, vocabulary].
         """
-        first_slot = newcomers[0].slot
-        for begin in range(0, len(newcomers), self.encode_batch_size):
-            batch = newcomers[begin : begin + self.encode_batch_size]
+        for batch in self._encoder_batches(newcomers):
             features = torch.stack([sequence.request.input_features for sequence in batch])
             encoded = self.network.encode(features)
-            self.network.write_audio(encoded, self.cache, first_slot + begin)
-        states = self._take_prompts(newcomers, first_slot)
+            self.network.write_audio(encoded, self.cache, batch[0].slot)
+            for sequence in batch:
+                sequence.num_audio_positions = encoded.shape[1]
+        states = self._take_prompts(newcomers, newcomers[0].slot)
         self._read_no_speech(newcomers, states)
         rows = torch.arange(len(newcomers), device=states.device)
         last = [len(sequence.request.prompt_token_ids) - 1 for sequence in newcomers]
         return self.network.logits(states[rows, torch.tensor(last, device=states.device)])
+
+    def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
+        """Neighbours with features of one length, as many as the encoder takes at once."""
+        for _, group in groupby(newcomers, key=lambda s: s.request.input_features.shape):
+            same = list(group)
+            for begin in range(0, len(same), self.encode_batch_size):
+                yield same[begin : begin + self.encode_batch_size]
+
+    def _audio_lengths(self, rows: Rows[Sequence]) -> Tensor:
+        lengths = [sequence.num_audio_positions for sequence in rows]
+        return torch.tensor(lengths, device=self.network.device)
 
     def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
         """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
@@ -79,7 +98,10 @@ class Runner:
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
         token_ids = torch.tensor(padded, device=device)
-        return self.network.decode(token_ids, positions, self.cache, first_slot, length)
+        audio_lengths = self._audio_lengths(newcomers)
+        return self.network.decode(
+            token_ids, positions, audio_lengths, self.cache, first_slot, length
+        )
 
     def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
         for row, sequence in enumerate(newcomers):
@@ -100,7 +122,8 @@ class Runner:
         last = [[sequence.length - 1] for sequence in running]
         length = self._round_up(max(position for (position,) in last) + 1)
         positions = torch.tensor(last, device=device)
-        states = self.network.decode(token_ids, positions, self.cache, 0, length)
+        audio_lengths = self._audio_lengths(running)
+        states = self.network.decode(token_ids, positions, audio_lengths, self.cache, 0, length)
         return self.network.logits(states[:, 0])
 
     def _round_up(self, length: int) -> int:

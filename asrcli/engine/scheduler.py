@@ -31,6 +31,7 @@ class Sequence:
         request: what was asked.
         future: where the hypothesis goes.
         slot: its row in the cache while it runs.
+        num_audio_positions: encoder positions that its slot holds.
         token_ids, logprobs: what it has produced.
         eos_logprob, no_speech_prob, finish_reason: as in ``Hypothesis``.
         generator: source of random numbers of this sequence alone; made by the sampler.
@@ -39,6 +40,7 @@ class Sequence:
     request: Request
     future: Future[Hypothesis]
     slot: int = -1
+    num_audio_positions: int = 0
     status: Status = Status.WAITING
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)

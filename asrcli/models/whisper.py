@@ -7,6 +7,7 @@ checkpoint's tokenizer: the id of 0.00 s is 50363, 50364 or 50365, depending on 
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,9 @@ from asrcli.engine.request import LogitsRule, Request, Sampling
 from asrcli.errors import UsageError
 from asrcli.languages import language_name
 from asrcli.models.base import Alias, Checkpoint, Family, Model, ModelFiles
-from asrcli.models.whisper_rules import Preamble, Suppress, TimestampGrammar
+from asrcli.models.whisper_rules import build_rules
 from asrcli.models.whisper_vocabulary import Vocabulary
-from asrcli.transcript import Segment
-from asrcli.windows import MIN_SEGMENT_DURATION, ROUNDING
+from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +32,11 @@ TIMESTAMP_STEP = 0.02  # s
 MAX_PREVIOUS_TOKENS = 223  # of 448: the reference keeps half of the context for the text to come
 NO_SPEECH_THRESHOLD = 0.6  # with a mean log-probability below the next, a window holds no speech
 LOGPROB_THRESHOLD = -1.0
+FRAMES_PER_SECOND = 100
+SILENCE_BEHIND = 15.0  # s that a short window keeps behind its audio; with less, words suffer
+CONTEXT_STEP = 5.0  # s; few different lengths, so that few shapes are compiled
+MAX_TOKENS_PER_SECOND = 15  # more than any speech has; a short window that reaches it ran away
+MAX_TOKENS_BESIDES = 30
 
 
 class WhisperProcessor:
@@ -40,8 +45,15 @@ class WhisperProcessor:
     max_duration = 30.0
 
     def __init__(
-        self, name: str, vocabulary: Vocabulary, features: LogMel, settings: Mapping[str, Any]
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        features: LogMel,
+        settings: Mapping[str, Any],
+        *,
+        spares_silence: bool = False,
     ) -> None:
+        self._spares_silence = spares_silence
         self._name = name
         self._vocabulary = vocabulary
         self._features = features
@@ -77,6 +89,13 @@ class WhisperProcessor:
         prompt = self._prompt(options)
         detect = self._detects(options)
         max_new_tokens = self._max_length - len(prompt)
+        features = self._features(window.samples)
+        num_frames = self._num_frames(window, options)
+        is_shortened = num_frames < features.shape[1]
+        if is_shortened:
+            features = features[:, :num_frames].contiguous()
+            enough = (window.end - window.start) * MAX_TOKENS_PER_SECOND + MAX_TOKENS_BESIDES
+            max_new_tokens = min(max_new_tokens, round(enough))
         if options.max_new_tokens is not None:
             preamble = 3 if detect else 0
             max_new_tokens = min(max_new_tokens, options.max_new_tokens + preamble)
@@ -84,7 +103,7 @@ class WhisperProcessor:
         return Request(
             request_id=request_id,
             prompt_token_ids=prompt,
-            input_features=self._features(window.samples),
+            input_features=features,
             sampling=Sampling(
                 max_new_tokens=max_new_tokens,
                 eos_token_ids=frozenset({self._vocabulary.eos}),
@@ -92,11 +111,20 @@ class WhisperProcessor:
                 seed=options.seed + window.index,
                 logits_rules=self._logits_rules(options),
             ),
+            is_shortened=is_shortened,
             no_speech=(
                 prompt.index(start),
                 self._vocabulary.token_id("<|nospeech|>", "<|nocaptions|>"),
             ),
         )
+
+    def _num_frames(self, window: Window, options: Options) -> int:
+        """How much of the window's 30 s is encoded: all, or a short window's audio and 15 s."""
+        duration = self.max_duration
+        if self._spares_silence and options.audio_context == "auto":
+            wanted = window.end - window.start + SILENCE_BEHIND
+            duration = min(duration, math.ceil(wanted / CONTEXT_STEP) * CONTEXT_STEP)
+        return round(duration * FRAMES_PER_SECOND)
 
     @property
     def _max_length(self) -> int:
@@ -122,34 +150,8 @@ class WhisperProcessor:
         """Rules for these options; the same objects each time, so that rows share them."""
         key = (options.timestamps, self._detects(options), options.task)
         if key not in self._rules:
-            self._rules[key] = self._build_rules(*key)
+            self._rules[key] = build_rules(self._vocabulary, self._settings, *key)
         return self._rules[key]
-
-    def _build_rules(self, timestamps: str, detect: bool, task: str) -> tuple[LogitsRule, ...]:
-        vocabulary, settings = self._vocabulary, self._settings
-        rules: list[LogitsRule] = []
-        begin = 0
-        if detect:
-            then = [vocabulary.token_id(f"<|{task}|>")]
-            then += [vocabulary.first_timestamp - 1] if timestamps == "none" else []
-            preamble = Preamble(tuple(vocabulary.languages.values()), tuple(then))
-            rules.append(preamble)
-            begin = preamble.length
-        # Ids between text and times steer the model; none of them has a place in its answer.
-        special = range(vocabulary.eos + 1, vocabulary.first_timestamp)
-        always = {*special, *(settings.get("suppress_tokens") or ())}
-        first = settings.get("begin_suppress_tokens") or (vocabulary.eos,)
-        rules.append(Suppress(sorted(always), first, begin))
-        if timestamps != "none":
-            rules.append(
-                TimestampGrammar(
-                    first_timestamp=vocabulary.first_timestamp,
-                    eos=vocabulary.eos,
-                    max_initial=settings.get("max_initial_timestamp_index", 50),
-                    begin=begin,
-                )
-            )
-        return tuple(rules)
 
 
 class WhisperAdapter:
@@ -281,7 +283,14 @@ def load(
     vocabulary = Vocabulary(Tokenizer.from_file(str(files.tokenizer_path)), bool(multilingual))
     features = LogMel(int(files.config["num_mel_bins"]))
     return Model(
-        processor=WhisperProcessor(checkpoint.name, vocabulary, features, settings),
+        processor=WhisperProcessor(
+            checkpoint.name,
+            vocabulary,
+            features,
+            settings,
+            # A GPU encodes silence in no time; on a CPU it is most of a short clip's cost.
+            spares_silence=device.type == "cpu",
+        ),
         adapter=WhisperAdapter(vocabulary),
         network=build_network(files, device, dtype),
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from asrcli.engine.request import LogitsRule
+    from asrcli.models.whisper_vocabulary import Vocabulary
 
 NEVER = -math.inf
 
@@ -126,3 +129,40 @@ class TimestampGrammar:
         latest = next((token for token in reversed(produced) if token >= first), first - 1)
         # A time may be repeated only to begin the next segment where the last one ended.
         logits[first : latest + (0 if is_time else 1)] = NEVER
+
+
+def build_rules(
+    vocabulary: Vocabulary, settings: Mapping[str, Any], timestamps: str, detect: bool, task: str
+) -> tuple[LogitsRule, ...]:
+    """The rules for one kind of request.
+
+    Args:
+        vocabulary: the checkpoint's ids.
+        settings: its configuration and generation configuration, in one.
+        timestamps: "none" or "segment".
+        detect: whether the model names the language first.
+        task: what it then does with the speech.
+    """
+    rules: list[LogitsRule] = []
+    begin = 0
+    if detect:
+        then = [vocabulary.token_id(f"<|{task}|>")]
+        then += [vocabulary.first_timestamp - 1] if timestamps == "none" else []
+        preamble = Preamble(tuple(vocabulary.languages.values()), tuple(then))
+        rules.append(preamble)
+        begin = preamble.length
+    # Ids between text and times steer the model; none of them has a place in its answer.
+    special = range(vocabulary.eos + 1, vocabulary.first_timestamp)
+    always = {*special, *(settings.get("suppress_tokens") or ())}
+    first = settings.get("begin_suppress_tokens") or (vocabulary.eos,)
+    rules.append(Suppress(sorted(always), first, begin))
+    if timestamps != "none":
+        rules.append(
+            TimestampGrammar(
+                first_timestamp=vocabulary.first_timestamp,
+                eos=vocabulary.eos,
+                max_initial=settings.get("max_initial_timestamp_index", 50),
+                begin=begin,
+            )
+        )
+    return tuple(rules)

@@ -15,7 +15,8 @@ from tests.cli.runs import asr, environment, speech, write_wave
 
 HEAVY = ("torch", "transformers", "librosa", "av", "numpy", "huggingface_hub.hf_api")
 OPTIONS = """
-    -m --model -f --format -o --output -l --language --task --prompt --timestamps --temperature
+    -m --model -f --format -o --output -l --language --task --prompt --timestamps --audio-context
+    --temperature
     --seed --pattern --raw --sampling-rate --channels --device --dtype --batch-size -q --quiet
     -v --verbose -h --help
 """

@@ -53,7 +53,8 @@ def reference(network: EncoderDecoder, features: Tensor, token_ids: Tensor) -> T
     states = features[None]
     for weight, bias, stride in weights.convolutions:
         states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
-    encoded = states[0].T + weights.audio_positions
+    encoded = states[0].T
+    encoded = encoded + weights.audio_positions[: len(encoded)]
     for layer in weights.encoder_layers:
         encoded = feed_forward(layer, self_attend(layer, encoded, causal=False))
     encoded = weights.encoder_norm(encoded)
@@ -73,11 +74,13 @@ def test_ids_one_by_one_in_any_slot_give_what_all_at_once_gives() -> None:
     cache = SlotCache(network.cache_shape, 5, network.device, network.dtype)
     network.write_audio(network.encode(features), cache, 2)
     positions = torch.arange(12).expand(3, 12)
-    states = [network.decode(token_ids[:, :5], positions[:, :5], cache, 2, 5)]
+    lengths = torch.tensor([cache.shape.num_audio_positions] * 3)
+    states = [network.decode(token_ids[:, :5], positions[:, :5], lengths, cache, 2, 5)]
     for i in range(5, 12):
         # Looking at more positions than are in use changes nothing: they are masked.
         length = min(MAX_LENGTH, i + 1 + i % 3)
-        step = network.decode(token_ids[:, i : i + 1], positions[:, i : i + 1], cache, 2, length)
+        now = slice(i, i + 1)
+        step = network.decode(token_ids[:, now], positions[:, now], lengths, cache, 2, length)
         states.append(step)
     logits = network.logits(torch.cat(states, dim=1))
     for row in range(3):
@@ -92,3 +95,22 @@ def test_bfloat16_on_a_cpu_takes_another_way_to_the_same_place() -> None:
     network.dtype = torch.bfloat16
     coarse = network._attend_all(qkv.bfloat16())
     torch.testing.assert_close(coarse.float(), exact, atol=0.05, rtol=0.05)
+
+
+def test_rows_with_shorter_audio_give_what_each_gives_alone() -> None:
+    """What an earlier row left in a slot behind the audio of the next one is not attended to."""
+    network = build_network()
+    torch.manual_seed(2)
+    features = torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)
+    token_ids = torch.randint(VOCABULARY, (3, 4))
+    num_frames = (NUM_FRAMES, NUM_FRAMES // 2, NUM_FRAMES - 4)
+    cache = SlotCache(network.cache_shape, 3, network.device, network.dtype)
+    network.write_audio(network.encode(torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)), cache, 0)
+    for row, frames in enumerate(num_frames):
+        network.write_audio(network.encode(features[row : row + 1, :, :frames]), cache, row)
+    lengths = torch.tensor([-(-frames // 2) for frames in num_frames])
+    positions = torch.arange(4).expand(3, 4)
+    logits = network.logits(network.decode(token_ids, positions, lengths, cache, 0, 4))
+    for row, frames in enumerate(num_frames):
+        expected = reference(network, features[row][:, :frames], token_ids[row])
+        torch.testing.assert_close(logits[row], expected, atol=1e-4, rtol=1e-4)

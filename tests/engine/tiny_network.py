@@ -149,14 +149,20 @@ class WatchedNetwork:
         self.network.write_audio(encoded, cache, first_slot)
 
     def decode(
-        self, token_ids: Tensor, positions: Tensor, cache: SlotCache, first_slot: int, length: int
+        self,
+        token_ids: Tensor,
+        positions: Tensor,
+        audio_lengths: Tensor,
+        cache: SlotCache,
+        first_slot: int,
+        length: int,
     ) -> Tensor:
         is_prefill = bool(positions[0, 0] == 0)
         error = self.fault(token_ids[:, 0].tolist(), is_prefill)
         if error is not None:
             raise error
         (self.prefilled if is_prefill else self.decoded).append(len(token_ids))
-        return self.network.decode(token_ids, positions, cache, first_slot, length)
+        return self.network.decode(token_ids, positions, audio_lengths, cache, first_slot, length)
 
     def logits(self, states: Tensor) -> Tensor:
         return self.network.logits(states)

@@ -106,7 +106,7 @@ def ids_of(
 def test_ids_of_generate_in_a_given_language(
     whisper_base: Recognizer, reference: Reference, clips: list[Samples], timestamps: str
 ) -> None:
-    options = Options(language="en", timestamps=timestamps)
+    options = Options(language="en", timestamps=timestamps, audio_context="full")
     expected = [reference.generate(clip, options) for clip in clips]
     assert ids_of(whisper_base, clips, options) == expected
     assert len(set(expected)) == len(clips)
@@ -116,7 +116,7 @@ def test_ids_of_generate_in_a_given_language(
 def test_ids_of_generate_with_the_language_detected(
     whisper_base: Recognizer, reference: Reference, clips: list[Samples], timestamps: str
 ) -> None:
-    options = Options(timestamps=timestamps)
+    options = Options(timestamps=timestamps, audio_context="full")
     found = ids_of(whisper_base, clips, options)
     length = PREAMBLE_LENGTHS[timestamps]
     assert [ids[0] for ids in found] == [reference.detect(clip) for clip in clips]
@@ -131,7 +131,7 @@ def test_probability_of_no_speech(
     """Where a text goes before it, the probability differs, but stays one."""
     recordings = [clips[1], np.zeros(5 * RATE, np.float32)]
     prepare = whisper_base._model.processor.prepare
-    options = Options(language="en", prompt=prompt, max_new_tokens=1)
+    options = Options(language="en", prompt=prompt, max_new_tokens=1, audio_context="full")
     requests = [prepare(i, window_of(each), options) for i, each in enumerate(recordings)]
     futures = [whisper_base._engine.submit(request) for request in requests]
     found = [future.result(TIMEOUT).no_speech_prob for future in futures]
@@ -156,7 +156,7 @@ def test_ids_of_generate_on_twenty_further_recordings(
         if path.suffix in (".wav", ".flac")
     ][:20]
     assert len(paths) == 20
-    options = Options(timestamps=timestamps)
+    options = Options(timestamps=timestamps, audio_context="full")
     recordings = [read(path)[: 30 * RATE] for path in paths]
     found = ids_of(whisper_base, recordings, options)
     for path, samples, ids in zip(paths, recordings, found, strict=True):
