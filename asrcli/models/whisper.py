@@ -32,6 +32,8 @@ TIMESTAMP_STEP = 0.02  # s
 MAX_PREVIOUS_TOKENS = 223  # of 448: the reference keeps half of the context for the text to come
 NO_SPEECH_THRESHOLD = 0.6  # with a mean log-probability below the next, a window holds no speech
 LOGPROB_THRESHOLD = -1.0
+CUT_DURATION = 20.0  # s; shorter windows are whole recordings, or what was left at their end
+END_STEP = 0.5  # s; few different ends, so that rows share their rules
 FRAMES_PER_SECOND = 100
 SILENCE_BEHIND = 15.0  # s that a short window keeps behind its audio; with less, words suffer
 CONTEXT_STEP = 5.0  # s; few different lengths, so that few shapes are compiled
@@ -58,7 +60,7 @@ class WhisperProcessor:
         self._vocabulary = vocabulary
         self._features = features
         self._settings = settings
-        self._rules: dict[tuple[str, bool, str], tuple[LogitsRule, ...]] = {}
+        self._rules: dict[tuple[str, bool, str, int], tuple[LogitsRule, ...]] = {}
 
     def check(self, options: Options) -> tuple[str, ...]:
         """Refuse what the checkpoint cannot do; return what deserves a warning."""
@@ -109,7 +111,7 @@ class WhisperProcessor:
                 eos_token_ids=frozenset({self._vocabulary.eos}),
                 temperature=options.temperature,
                 seed=options.seed + window.index,
-                logits_rules=self._logits_rules(options),
+                logits_rules=self._logits_rules(options, window.end - window.start),
             ),
             is_shortened=is_shortened,
             no_speech=(
@@ -146,9 +148,13 @@ class WhisperProcessor:
             prompt.append(ids("<|notimestamps|>"))
         return tuple(prompt)
 
-    def _logits_rules(self, options: Options) -> tuple[LogitsRule, ...]:
+    def _logits_rules(self, options: Options, duration: float) -> tuple[LogitsRule, ...]:
         """Rules for these options; the same objects each time, so that rows share them."""
-        key = (options.timestamps, self._detects(options), options.task)
+        # In a window that may have been cut, the model stops at the start of a segment that it
+        # takes to go on behind the cut: it must not, unless the audio is at its end as well.
+        end = math.floor(duration / END_STEP) * END_STEP if duration > CUT_DURATION else 0.0
+        must_reach = round(end / TIMESTAMP_STEP)
+        key = (options.timestamps, self._detects(options), options.task, must_reach)
         if key not in self._rules:
             self._rules[key] = build_rules(self._vocabulary, self._settings, *key)
         return self._rules[key]

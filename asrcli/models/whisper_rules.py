@@ -85,11 +85,20 @@ class TimestampGrammar:
         eos: id of the end; all ids below are text.
         max_initial: steps of 0.02 s that the first time may be at most.
         begin: how many forced ids come before the text.
+        must_reach: steps of 0.02 s that a text has to come to before it may stop at the start of
+            a segment; 0 lets it stop anywhere.
     """
 
     def __init__(
-        self, *, first_timestamp: int, eos: int, max_initial: int | None, begin: int
+        self,
+        *,
+        first_timestamp: int,
+        eos: int,
+        max_initial: int | None,
+        begin: int,
+        must_reach: int = 0,
     ) -> None:
+        self._must_reach = must_reach
         self._first_timestamp = first_timestamp
         self._eos = eos
         self._max_initial = max_initial
@@ -119,7 +128,7 @@ class TimestampGrammar:
         pair_is_closed = len(produced) < 2 or produced[-2] >= first
         if is_time and pair_is_closed:
             logits[first:] = NEVER
-            if len(produced) > 1:
+            if len(produced) > 1 and produced[-1] - first < self._must_reach:
                 # The model was trained to stop after the start of a segment that its 30 s cut off,
                 # since the reference comes back for it. Here nobody does: it has to write it.
                 logits[self._eos] = NEVER
@@ -132,7 +141,12 @@ class TimestampGrammar:
 
 
 def build_rules(
-    vocabulary: Vocabulary, settings: Mapping[str, Any], timestamps: str, detect: bool, task: str
+    vocabulary: Vocabulary,
+    settings: Mapping[str, Any],
+    timestamps: str,
+    detect: bool,
+    task: str,
+    must_reach: int,
 ) -> tuple[LogitsRule, ...]:
     """The rules for one kind of request.
 
@@ -142,6 +156,7 @@ def build_rules(
         timestamps: "none" or "segment".
         detect: whether the model names the language first.
         task: what it then does with the speech.
+        must_reach: as in ``TimestampGrammar``.
     """
     rules: list[LogitsRule] = []
     begin = 0
@@ -163,6 +178,7 @@ def build_rules(
                 eos=vocabulary.eos,
                 max_initial=settings.get("max_initial_timestamp_index", 50),
                 begin=begin,
+                must_reach=must_reach,
             )
         )
     return tuple(rules)

@@ -27,7 +27,10 @@ LANGUAGES, TRANSCRIBE = (22, 23, 24), 26
 PROMPT = [21, 22, 26]
 
 SUPPRESS = Suppress(ALWAYS, FIRST, 0)
-GRAMMAR = TimestampGrammar(first_timestamp=FIRST_TIME, eos=EOS, max_initial=MAX_INITIAL, begin=0)
+ANYWHERE = 10_000  # steps: later than any time that there is
+GRAMMAR = TimestampGrammar(
+    first_timestamp=FIRST_TIME, eos=EOS, max_initial=MAX_INITIAL, begin=0, must_reach=ANYWHERE
+)
 
 
 def theirs(logits: Tensor, history: list[int]) -> Tensor:
@@ -167,9 +170,13 @@ def apply_all(logits: Tensor, histories: list[list[int]]) -> Tensor:
     begin = PREAMBLE.length
     PREAMBLE(logits, histories)
     Suppress(ALWAYS, FIRST, begin)(logits, histories)
-    TimestampGrammar(first_timestamp=FIRST_TIME, eos=EOS, max_initial=MAX_INITIAL, begin=begin)(
-        logits, histories
-    )
+    TimestampGrammar(
+        first_timestamp=FIRST_TIME,
+        eos=EOS,
+        max_initial=MAX_INITIAL,
+        begin=begin,
+        must_reach=ANYWHERE,
+    )(logits, histories)
     return logits
 
 
@@ -215,3 +222,13 @@ def test_the_preamble_without_times() -> None:
     assert allowed(logits[2]) == {NO_TIMESTAMPS}
     assert allowed(logits[3]) == set(range(VOCABULARY)) - set(ALWAYS) - set(FIRST)
     assert allowed(logits[4]) == set(range(VOCABULARY)) - set(ALWAYS)
+
+
+@pytest.mark.parametrize(("steps", "may_stop"), [(8, False), (9, True), (10, True)])
+def test_a_text_may_stop_where_the_audio_does(steps: int, may_stop: bool) -> None:
+    grammar = TimestampGrammar(
+        first_timestamp=FIRST_TIME, eos=EOS, max_initial=None, begin=0, must_reach=9
+    )
+    scores = random_logits(0)[None]
+    grammar(scores, [[FIRST_TIME, 1, FIRST_TIME + steps, FIRST_TIME + steps]])
+    assert (EOS in allowed(scores[0])) is may_stop
