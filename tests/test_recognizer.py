@@ -15,6 +15,7 @@ import pytest
 from transformers.models.whisper.english_normalizer import BasicTextNormalizer
 
 from asrcli.backends.base import Backend, Recognition
+from asrcli.engine.request import Hypothesis, Request
 from asrcli.errors import AudioError, CheckpointError, EngineError, UsageError
 from asrcli.models.base import Checkpoint
 from asrcli.options import Options
@@ -210,6 +211,23 @@ def test_many_threads_and_two_recognizers(
             assert segment.tokens == other.tokens
             assert segment.avg_logprob == pytest.approx(other.avg_logprob, abs=1e-3)
     assert in_bfloat16 == [one_by_one[1].text]
+
+
+def test_a_short_window_without_words_is_heard_again_in_full(
+    whisper_base: Recognizer, speech: list[Sentence], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[Request] = []
+    submit = whisper_base._engine.submit
+
+    def watch(request: Request) -> Future[Hypothesis]:
+        requests.append(request)
+        return submit(request)
+
+    monkeypatch.setattr(whisper_base._engine, "submit", watch)
+    hiss = np.random.default_rng(0).normal(0, 1e-3, 2 * RATE).astype(np.float32)
+    for samples in (read(speech[1].path), hiss):
+        whisper_base.submit(window_of(samples), Options(language="en")).result(TIMEOUT)
+    assert [request.is_shortened for request in requests] == [True, True, False]
 
 
 # ---- failures on the way; each with a recognizer of its own

@@ -108,6 +108,25 @@ def test_requests(kind: str, options: Options) -> None:
     assert no_speech == FIRST_TIMESTAMPS[kind] - 2
 
 
+@pytest.mark.parametrize(
+    ("duration", "num_frames", "max_new_tokens"),
+    [(0.3, 2000, 34), (5.0, 2000, 105), (5.1, 2500, 106), (10.0, 2500, 180), (10.1, 3000, 445)],
+)
+def test_short_windows_spare_silence(duration: float, num_frames: int, max_new_tokens: int) -> None:
+    """15 s stay behind the audio, in steps of 5 s; nothing else of the features changes."""
+    samples = np.sin(np.arange(round(duration * 16_000), dtype=np.float32))
+    window = window_of(samples)
+    whole = processor("multilingual").prepare(0, window, Options(language="en"))
+    sparing = WhisperProcessor("x", vocabulary("multilingual"), LogMel(80), {}, spares_silence=True)
+    request = sparing.prepare(0, window, Options(language="en"))
+    assert request.is_shortened is (num_frames < 3000)
+    assert request.sampling.max_new_tokens == max_new_tokens
+    assert torch.equal(request.input_features, whole.input_features[:, :num_frames])
+    full = sparing.prepare(0, window, Options(language="en", audio_context="full"))
+    assert not full.is_shortened
+    assert torch.equal(full.input_features, whole.input_features)
+
+
 def test_rows_of_equal_options_share_their_rules() -> None:
     prepare = processor("multilingual").prepare
     window = window_of(SILENCE)
