@@ -66,7 +66,7 @@ class Attempts:
     ) -> Future[Recognition]:
         """Take a window; the future gives the best that was recognised in it."""
         job = Job(window=window, options=options, on_partial=on_partial, future=Future())
-        if options.language is None:
+        if options.language is None and self._processor.detection == "recording":
             self._detection.submit(window.recording_id, job)
         else:
             self._queue(job, options.language)

@@ -10,6 +10,7 @@ from asrcli.languages import resolve_language
 TASKS = ("transcribe", "translate")
 TIMESTAMPS = ("none", "segment")
 AUDIO_CONTEXTS = ("auto", "full")
+MIN_WINDOW = 1.0  # s; in less than that no model has enough to go by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +22,11 @@ class Options:
             ISO 639 code; None detects it, recording by recording.
         task: "transcribe", or "translate" for text in English.
         prompt: text that goes before the recording's own, for its spelling and style.
+        hotwords: words to expect, names above all, as one text.
         timestamps: "segment" for times, "none" for text alone.
         audio_context: "full" always encodes all that a window could hold; "auto" spares a short
             window most of the silence behind it, where the model bears that.
+        window: seconds at which a recording is cut; None takes the model's own.
         temperature: 0 takes the likeliest id each time; above it, ids are drawn.
         max_new_tokens: bound on the ids of one window; None takes the model's own.
         seed: where drawing starts; the same seed gives the same text.
@@ -35,8 +38,10 @@ class Options:
     language: str | None = None
     task: str = "transcribe"
     prompt: str | None = None
+    hotwords: str | None = None
     timestamps: str = "segment"
     audio_context: str = "auto"
+    window: float | None = None
     temperature: float = 0.0
     max_new_tokens: int | None = None
     seed: int = 0
@@ -47,10 +52,18 @@ class Options:
         _check_choice("task", self.task, TASKS)
         _check_choice("timestamps", self.timestamps, TIMESTAMPS)
         _check_choice("audio context", self.audio_context, AUDIO_CONTEXTS)
+        if self.window is not None and not self.window >= MIN_WINDOW:
+            raise UsageError(f"window {self.window:g} is not at least {MIN_WINDOW:g} s")
         if not 0.0 <= self.temperature <= 2.0:
             raise UsageError(f"temperature {self.temperature:g} is not between 0 and 2")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:
             raise UsageError(f"max-new-tokens {self.max_new_tokens} is not at least 1")
+
+    @property
+    def context(self) -> str:
+        """All that the user says about the recordings in words; empty where that is nothing."""
+        parts = (self.hotwords, self.prompt)
+        return " ".join(part.strip() for part in parts if part and part.strip())
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

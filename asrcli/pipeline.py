@@ -154,7 +154,8 @@ class _Feeder:
         with open_audio(recording.source, raw=self._raw, stdin=self._stdin) as reader:
             if self._progress is not None:
                 self._progress.begin(recording.source, reader.duration)
-            cutter = Cutter(recording.recording_id, max_duration=self._backend.max_duration)
+            max_duration = self._backend.window_duration(self._options)
+            cutter = Cutter(recording.recording_id, max_duration=max_duration)
             for block in reader.blocks():
                 for window in cutter.add(block):
                     self._submit(recording, window)

@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING
 import torch
 
 from asrcli.attempts import Attempts
+from asrcli.engine.decoder_only import DecoderOnly
 from asrcli.engine.device import choose_device, choose_dtype
 from asrcli.engine.loop import Engine
-from asrcli.engine.memory import choose_num_slots, keep_freed_memory
-from asrcli.engine.runner import Runner
+from asrcli.engine.memory import (
+    choose_num_slots,
+    choose_num_tokens,
+    keep_freed_memory,
+    max_slots,
+)
+from asrcli.engine.slot_runner import SlotRunner
+from asrcli.engine.token_runner import TokenRunner
+from asrcli.errors import UsageError
 from asrcli.models.checkpoints import Reporter, find_checkpoint
 from asrcli.models.files import read_model_files
 from asrcli.models.registry import find_family
-from asrcli.options import Options
+from asrcli.options import MIN_WINDOW, Options
 from asrcli.pipeline import transcribe_source
 
 if TYPE_CHECKING:
@@ -94,10 +102,20 @@ class Recognizer:
         threads = f" · {torch.get_num_threads()} threads" if self.device.type == "cpu" else ""
         return f"{self._name} · {self.device} · {dtype}{threads}"
 
-    @property
-    def max_duration(self) -> float:
-        """Seconds that a window may last."""
-        return self._model.processor.max_duration
+    def window_duration(self, options: Options) -> float:
+        """Seconds at which recordings are cut: as asked for, else as suits model and memory.
+
+        The default is halved until two windows fit the memory for keys and values.
+        """
+        if options.window is not None:
+            return options.window
+        processor, max_tokens = self._model.processor, self._engine.scheduler.max_tokens
+        duration = processor.default_duration
+        while max_tokens is not None and 2 * processor.num_tokens(duration) > max_tokens:
+            if duration < 2 * MIN_WINDOW:
+                break
+            duration /= 2
+        return duration
 
     @property
     def max_in_flight(self) -> int:
@@ -117,6 +135,12 @@ class Recognizer:
 
     def check(self, options: Options) -> tuple[str, ...]:
         """Raise UsageError for what the model cannot do; return warnings about the rest."""
+        longest = self._model.processor.max_duration
+        if options.window is not None and options.window > longest:
+            raise UsageError(
+                f"{self._name} takes in at most {longest:g} s at once, not {options.window:g}",
+                hint=f"--window {longest:g} or less",
+            )
         return self._model.processor.check(options)
 
     def submit(
@@ -177,12 +201,19 @@ def _load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> M
 
 
 def _start_engine(model: Model, device: torch.device, batch_size: int | None) -> Engine:
-    """An engine with as many slots as asked for, or as fit; sizes of a step suit the device."""
-    network = model.network
-    num_slots = batch_size or choose_num_slots(
-        network.cache_shape.slot_bytes(network.dtype), device
-    )
+    """An engine with as many rows as asked for, or as fit; sizes of a step suit the device."""
     # On a CPU one window at a time is as fast as eight, and its result cannot depend on company.
     encode_batch_size, max_prefill = (16, 64) if device.type == "cuda" else (1, 4)
-    runner = Runner(network, num_slots, encode_batch_size=encode_batch_size)
+    network = model.network
+    if isinstance(network, DecoderOnly):
+        max_tokens = choose_num_tokens(network.token_shape.token_bytes(network.dtype), device)
+        num_slots = batch_size or max_slots(device)
+        return Engine(
+            TokenRunner(network, num_slots, max_tokens, encode_batch_size=encode_batch_size),
+            max_prefill=max_prefill,
+            max_prefill_tokens=16_384 if device.type == "cuda" else 2_048,
+        )
+    slot_bytes = network.cache_shape.slot_bytes(network.dtype)
+    num_slots = batch_size or choose_num_slots(slot_bytes, device)
+    runner = SlotRunner(network, num_slots, encode_batch_size=encode_batch_size)
     return Engine(runner, max_prefill=max_prefill)

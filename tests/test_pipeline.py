@@ -60,6 +60,9 @@ class ScriptedBackend:
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
+    def window_duration(self, options: Options) -> float:
+        return self.max_duration
+
     def submit(
         self,
         window: Window,

@@ -38,7 +38,7 @@ def recognise(recognizer: Recognizer, window: Window, options: Options) -> Recog
 def test_it_is_a_backend(whisper_base: Recognizer) -> None:
     backend: Backend = whisper_base
     assert backend.name == "whisper:base"
-    assert backend.max_duration == 30.0
+    assert backend.window_duration(Options()) == 30.0
     assert backend.max_in_flight == 32
     assert whisper_base.description.startswith("whisper:base · cpu · float32 · ")
 

@@ -39,9 +39,8 @@ class Backend(Protocol):
     def name(self) -> str:
         """The checkpoint's name, as it appears in results."""
 
-    @property
-    def max_duration(self) -> float:
-        """Seconds that a window may last."""
+    def window_duration(self, options: Options) -> float:
+        """Seconds that a window lasts at most."""
 
     @property
     def max_in_flight(self) -> int:

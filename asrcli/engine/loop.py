@@ -27,12 +27,16 @@ class Engine:
     Args:
         runner: the network and its slots.
         max_prefill: newcomers that enter in one step, so that those who run are not held up.
+        max_prefill_tokens: tokens of their prompts in all, unless a single one is longer.
     """
 
-    def __init__(self, runner: Runner, *, max_prefill: int) -> None:
+    def __init__(
+        self, runner: Runner, *, max_prefill: int, max_prefill_tokens: int | None = None
+    ) -> None:
         self.runner = runner
         self.max_prefill = max_prefill
-        self.scheduler = Scheduler(runner.cache.num_slots)
+        self.max_prefill_tokens = max_prefill_tokens
+        self.scheduler = Scheduler(runner.num_slots, runner.max_tokens)
         self._changed = threading.Condition()
         self._closed = False
         self._reason = "the engine is closed"
@@ -40,11 +44,11 @@ class Engine:
 
     def submit(self, request: Request) -> Future[Hypothesis]:
         """Queue a request; the future gives its hypothesis. Safe from any thread."""
-        room = self.runner.network.cache_shape.max_length - len(request.prompt_token_ids)
+        room = self.runner.max_length - len(request.prompt_token_ids)
         if request.sampling.max_new_tokens > room or not request.prompt_token_ids:
             raise EngineError(
                 f"request {request.request_id}: {len(request.prompt_token_ids)} prompt ids and "
-                f"{request.sampling.max_new_tokens} new ones do not fit a slot"
+                f"{request.sampling.max_new_tokens} new ones do not fit"
             )
         future: Future[Hypothesis] = Future()
         with self._changed:
@@ -85,9 +89,9 @@ class Engine:
         """Let newcomers in, then take every running row one id further."""
         try:
             with self._changed:
-                newcomers = self.scheduler.admit(self.max_prefill)
+                newcomers = self.scheduler.admit(self.max_prefill, self.max_prefill_tokens)
             if newcomers:
-                self._advance(newcomers, self.runner.prefill(newcomers))
+                self._advance(newcomers, self.runner.prefill(newcomers, self.scheduler.room))
             if self.scheduler.running:
                 self._advance(self.scheduler.running, self.runner.decode(self.scheduler.running))
         except torch.OutOfMemoryError as error:

@@ -34,10 +34,25 @@ def keep_freed_memory() -> None:
 
 def choose_num_slots(slot_bytes: int, device: torch.device) -> int:
     """Slots of ``slot_bytes`` that are worth having and fit what is free on a device."""
+    return _clamp(_cache_memory(device) // slot_bytes, max_slots(device))
+
+
+def choose_num_tokens(token_bytes: int, device: torch.device) -> int:
+    """Tokens of ``token_bytes`` that fit what is free on a device."""
+    return max(1, _cache_memory(device) // token_bytes)
+
+
+def max_slots(device: torch.device) -> int:
+    """Rows beyond which running more at once gains nothing."""
+    return MAX_GPU_SLOTS if device.type == "cuda" else MAX_CPU_SLOTS
+
+
+def _cache_memory(device: torch.device) -> int:
+    """Bytes of a device's memory that slots may take."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        return _clamp(int(free * SHARE_OF_FREE_GPU_MEMORY) // slot_bytes, MAX_GPU_SLOTS)
-    return _clamp(int(_free_memory() * SHARE_OF_FREE_MEMORY) // slot_bytes, MAX_CPU_SLOTS)
+        return int(free * SHARE_OF_FREE_GPU_MEMORY)
+    return int(_free_memory() * SHARE_OF_FREE_MEMORY)
 
 
 def _clamp(num_slots: int, most: int) -> int:

@@ -53,6 +53,9 @@ class Request:
         input_features: float32 [num_mel_bins, num_frames], on the CPU; fewer frames than the
             network can take make a shorter encoding.
         sampling: how ids are chosen.
+        audio_span: (begin, end) of the prompt's places that audio embeddings take, where the
+            network is of the decoder-only kind; what stands there in ``prompt_token_ids`` is not
+            looked at.
         is_shortened: whether the features leave out context that the model was trained with.
         no_speech: (position in the prompt, id) whose next-id probability there is that of "no
             speech"; None where the model has no such id.
@@ -64,6 +67,7 @@ class Request:
     prompt_token_ids: tuple[int, ...]
     input_features: Tensor
     sampling: Sampling
+    audio_span: tuple[int, int] | None = None
     is_shortened: bool = False
     no_speech: tuple[int, int] | None = None
     on_token: Callable[[Hypothesis], None] | None = field(default=None, compare=False)

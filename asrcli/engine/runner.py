@@ -1,115 +1,51 @@
-"""The only place that calls a network's forward passes."""
+"""What the loop asks of those that call a network's forward passes; there is one for each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Sequence as Rows
-from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
-import torch
-from torch import Tensor
-
-from asrcli.engine.cache import CacheShape, SlotCache
-
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from asrcli.engine.scheduler import Sequence
 
 LENGTH_STEP = 32  # ids
 
 
-class Network(Protocol):
-    """What the runner asks of a network of the encoder–decoder kind."""
+class Runner(Protocol):
+    """Feeds sequences to a network and keeps their keys and values.
 
-    device: torch.device
-    dtype: torch.dtype
-    cache_shape: CacheShape
+    Attributes:
+        encode_batch_size: windows that the encoder takes at once.
+    """
 
-    def encode(self, features: Tensor) -> Tensor: ...
-    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None: ...
-    def decode(
-        self,
-        token_ids: Tensor,
-        positions: Tensor,
-        audio_lengths: Tensor,
-        cache: SlotCache,
-        first_slot: int,
-        length: int,
-    ) -> Tensor: ...
-    def logits(self, states: Tensor) -> Tensor: ...
+    encode_batch_size: int
 
+    @property
+    def num_slots(self) -> int:
+        """Rows that can run at once."""
 
-class Runner:
-    """Feeds sequences to a network and keeps their slots."""
+    @property
+    def max_tokens(self) -> int | None:
+        """Tokens that all rows together may need; None where every row has its own fixed room."""
 
-    def __init__(self, network: Network, num_slots: int, *, encode_batch_size: int) -> None:
-        self.network = network
-        self.encode_batch_size = encode_batch_size
-        self.cache = self._allocate(num_slots)
+    @property
+    def max_length(self) -> int:
+        """Ids that one request can come to, its prompt included."""
 
-    def _allocate(self, num_slots: int) -> SlotCache:
-        network = self.network
-        return SlotCache(network.cache_shape, num_slots, network.device, network.dtype)
-
-    def shrink(self, num_slots: int) -> None:
-        """Replace the cache by a smaller one; what it held is lost."""
-        self.cache = self._allocate(0)  # the old one goes before the new one comes
-        if self.network.device.type == "cuda":
-            torch.cuda.empty_cache()
-        self.cache = self._allocate(num_slots)
-
-    def prefill(self, newcomers: Rows[Sequence]) -> Tensor:
+    def prefill(self, newcomers: Rows[Sequence], room: int) -> Tensor:
         """Encode the newcomers' audio and take in their prompts.
 
-        Their slots follow each other. Sets ``no_speech_prob`` of those that ask for it.
+        Their slots follow each other, behind those of the rows that run. Sets ``no_speech_prob`` of
+        those that ask for it.
+
+        Args:
+            room: tokens that every row, old or new, must be able to hold from now on.
 
         Returns:
             Logits of each one's first id, float32 [num_rows, vocabulary].
         """
-        for batch in self._encoder_batches(newcomers):
-            features = torch.stack([sequence.request.input_features for sequence in batch])
-            encoded = self.network.encode(features)
-            self.network.write_audio(encoded, self.cache, batch[0].slot)
-            for sequence in batch:
-                sequence.num_audio_positions = encoded.shape[1]
-        states = self._take_prompts(newcomers, newcomers[0].slot)
-        self._read_no_speech(newcomers, states)
-        rows = torch.arange(len(newcomers), device=states.device)
-        last = [len(sequence.request.prompt_token_ids) - 1 for sequence in newcomers]
-        return self.network.logits(states[rows, torch.tensor(last, device=states.device)])
-
-    def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
-        """Neighbours with features of one length, as many as the encoder takes at once."""
-        for _, group in groupby(newcomers, key=lambda s: s.request.input_features.shape):
-            same = list(group)
-            for begin in range(0, len(same), self.encode_batch_size):
-                yield same[begin : begin + self.encode_batch_size]
-
-    def _audio_lengths(self, rows: Rows[Sequence]) -> Tensor:
-        lengths = [sequence.num_audio_positions for sequence in rows]
-        return torch.tensor(lengths, device=self.network.device)
-
-    def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
-        """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
-        row's own positions, is masked, and is overwritten as the row grows."""
-        prompts = [sequence.request.prompt_token_ids for sequence in newcomers]
-        length = max(map(len, prompts))
-        padded = [prompt + prompt[-1:] * (length - len(prompt)) for prompt in prompts]
-        device = self.network.device
-        positions = torch.arange(length, device=device).expand(len(prompts), length)
-        token_ids = torch.tensor(padded, device=device)
-        audio_lengths = self._audio_lengths(newcomers)
-        return self.network.decode(
-            token_ids, positions, audio_lengths, self.cache, first_slot, length
-        )
-
-    def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
-        for row, sequence in enumerate(newcomers):
-            if sequence.request.no_speech is None:
-                continue
-            position, token_id = sequence.request.no_speech
-            probabilities = self.network.logits(states[row, position]).softmax(dim=-1)
-            sequence.no_speech_prob = float(probabilities[token_id])
 
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row (slots 0 to n - 1).
@@ -117,20 +53,14 @@ class Runner:
         Returns:
             Logits of each one's next id, float32 [num_rows, vocabulary].
         """
-        device = self.network.device
-        token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
-        last = [[sequence.length - 1] for sequence in running]
-        length = self._round_up(max(position for (position,) in last) + 1)
-        positions = torch.tensor(last, device=device)
-        audio_lengths = self._audio_lengths(running)
-        states = self.network.decode(token_ids, positions, audio_lengths, self.cache, 0, length)
-        return self.network.logits(states[:, 0])
-
-    def _round_up(self, length: int) -> int:
-        """The next of few lengths: each new shape of a product is compiled, and kept, anew."""
-        rounded = -(-length // LENGTH_STEP) * LENGTH_STEP
-        return min(rounded, self.network.cache_shape.max_length)
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
-        self.cache.move(source, target, length)
+
+    def shrink(self, num_slots: int) -> None:
+        """Go on with fewer slots and less memory; what they held is lost."""
+
+
+def round_up(length: int, at_most: int) -> int:
+    """The next of few lengths: each new shape of a product is compiled, and kept, anew."""
+    return min(-(-length // LENGTH_STEP) * LENGTH_STEP, at_most)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from asrcli.engine.request import Request
 
 
+NEED_STEP = 64  # tokens
+
+
 class Status(Enum):
     """Where a sequence stands."""
 
@@ -54,6 +57,12 @@ class Sequence:
         """Ids that its slot holds or is about to hold: the prompt and what came after."""
         return len(self.request.prompt_token_ids) + len(self.token_ids)
 
+    @property
+    def need(self) -> int:
+        """Tokens that it can come to at most, to the next of few lengths."""
+        need = len(self.request.prompt_token_ids) + self.request.sampling.max_new_tokens
+        return -(-need // NEED_STEP) * NEED_STEP
+
     def restart(self) -> None:
         """Forget all that was produced, to begin again from the prompt."""
         self.slot, self.status = -1, Status.WAITING
@@ -73,10 +82,18 @@ class Sequence:
 
 
 class Scheduler:
-    """Admits waiting sequences, first come first served, and keeps the live slots together."""
+    """Admits waiting sequences, first come first served, and keeps the live slots together.
 
-    def __init__(self, num_slots: int) -> None:
+    Args:
+        num_slots: rows at most.
+        max_tokens: tokens that the rows may need in all; every row has room for what the longest
+            of them needs. None: any rows fit.
+    """
+
+    def __init__(self, num_slots: int, max_tokens: int | None = None) -> None:
         self.num_slots = num_slots
+        self.max_tokens = max_tokens
+        self.room = 0  # tokens that each row can hold
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []  # running[i] is in slot i
 
@@ -84,15 +101,40 @@ class Scheduler:
         """Put a sequence at the end of the queue."""
         self.waiting.append(sequence)
 
-    def admit(self, at_most: int) -> list[Sequence]:
-        """Give free slots to those who wait, at most so many; they stand behind the running."""
+    def admit(self, at_most: int, max_prompt_tokens: int | None = None) -> list[Sequence]:
+        """Give free slots to those who wait; they stand behind the running.
+
+        One that does not fit yet is not overtaken: what runs ends some time, and then it does.
+
+        Args:
+            at_most: newcomers.
+            max_prompt_tokens: of all newcomers' prompts; a single one may be longer.
+        """
         newcomers: list[Sequence] = []
+        num_tokens = 0
         while self.waiting and len(newcomers) < at_most and len(self.running) < self.num_slots:
-            sequence = self.waiting.popleft()
+            sequence = self.waiting[0]
+            num_tokens += len(sequence.request.prompt_token_ids)
+            if newcomers and max_prompt_tokens is not None and num_tokens > max_prompt_tokens:
+                break
+            room = self._room_for(sequence)
+            if room is None:
+                break
+            self.room = room
+            self.waiting.popleft()
             sequence.slot, sequence.status = len(self.running), Status.RUNNING
             self.running.append(sequence)
             newcomers.append(sequence)
         return newcomers
+
+    def _room_for(self, sequence: Sequence) -> int | None:
+        """Room of the rows with which one more can be let in; None where it has to wait."""
+        tight = max(row.need for row in (*self.running, sequence))
+        # As it is, if possible: with another room, all that the rows hold has to be copied.
+        for room in (max(self.room, tight), tight):
+            if self.max_tokens is None or (len(self.running) + 1) * room <= self.max_tokens:
+                return room
+        return None if self.running else tight
 
     def finish(self, sequence: Sequence) -> tuple[int, int] | None:
         """Take a running sequence out of the batch.
@@ -111,7 +153,10 @@ class Scheduler:
 
     def shrink(self, num_slots: int) -> None:
         """Go on with fewer slots: all that runs starts again, ahead of those who wait."""
+        if self.max_tokens is not None:
+            self.max_tokens = self.max_tokens * num_slots // self.num_slots
         self.num_slots = num_slots
+        self.room = 0
         for sequence in self.running:
             sequence.restart()
         self.waiting.extendleft(reversed(self.running))

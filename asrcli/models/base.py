@@ -10,16 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from asrcli.engine.decoder_only import DecoderOnly
     from asrcli.engine.request import Hypothesis, Request
-    from asrcli.engine.runner import Network
+    from asrcli.engine.slot_runner import CrossAttentionNetwork
     from asrcli.options import Options
     from asrcli.transcript import Segment
     from asrcli.windows import Window
+
+
+Detection = Literal["recording", "window", "none"]
+"""How a model finds the language out.
+
+"recording": the first window with speech tells, and the model is told it for the others. "window":
+the model writes it down for each window by itself. "none": nobody learns it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,17 @@ class Processor(Protocol):
     def max_duration(self) -> float:
         """Seconds of audio that one request can hold."""
 
+    @property
+    def default_duration(self) -> float:
+        """Seconds at which a recording is cut unless the user chooses."""
+
+    @property
+    def detection(self) -> Detection:
+        """How the language is found out where none is given."""
+
+    def num_tokens(self, duration: float) -> int:
+        """Tokens that a request for so many seconds can come to, without what the user adds."""
+
     def check(self, options: Options) -> tuple[str, ...]:
         """Raise UsageError for an option that this checkpoint cannot serve.
 
@@ -113,7 +133,7 @@ class Model:
 
     processor: Processor
     adapter: Adapter
-    network: Network
+    network: CrossAttentionNetwork | DecoderOnly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +144,11 @@ class Family:
         name: e.g. "whisper".
         architectures: the exact class names of checkpoints that it can load.
         aliases: its published checkpoints, smallest first.
-        times: what times it gives: "segments", "none".
+        times: what times it gives: "segments", "windows" (those of the cuts), "none".
+        language_choice: whether it can be told which language is spoken.
+        hotwords: whether it can be told words to expect.
+        streaming: whether its text can be watched while it grows, id by id.
+        max_duration: seconds of audio that it can take in at once.
         load: (checkpoint, files, device, dtype) to a loaded model; device and dtype are torch's.
     """
 
@@ -132,4 +156,8 @@ class Family:
     architectures: tuple[str, ...]
     aliases: tuple[Alias, ...]
     times: str
+    language_choice: bool
+    hotwords: bool
+    max_duration: float
     load: Callable[[Checkpoint, ModelFiles, Any, Any], Model]
+    streaming: bool = True

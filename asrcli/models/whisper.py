@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from asrcli.engine.request import LogitsRule, Request, Sampling
 from asrcli.errors import UsageError
 from asrcli.languages import language_name
-from asrcli.models.base import Alias, Checkpoint, Family, Model, ModelFiles
+from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
 from asrcli.models.whisper_rules import build_rules
 from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
@@ -44,7 +44,8 @@ MAX_TOKENS_BESIDES = 30
 class WhisperProcessor:
     """Windows and options to requests."""
 
-    max_duration = 30.0
+    max_duration = default_duration = 30.0
+    detection: Detection = "recording"
 
     def __init__(
         self,
@@ -72,10 +73,14 @@ class WhisperProcessor:
                 f"{self._name} does not know {language_name(options.language)}",
                 hint=f"it knows: {', '.join(self._vocabulary.languages or ['en'])}",
             )
-        num_tokens = len(self._encode_previous(options.prompt or ""))
+        num_tokens = len(self._encode_previous(options.context))
         if num_tokens > MAX_PREVIOUS_TOKENS:
             return (f"the prompt is longer than {MAX_PREVIOUS_TOKENS} tokens: its start is cut",)
         return ()
+
+    def num_tokens(self, duration: float) -> int:
+        """All that a slot has, whatever the window's length."""
+        return self._max_length
 
     def _knows(self, language: str) -> bool:
         return language in (self._vocabulary.languages or ("en",))
@@ -137,7 +142,7 @@ class WhisperProcessor:
 
     def _prompt(self, options: Options) -> tuple[int, ...]:
         ids = self._vocabulary.token_id
-        previous = self._encode_previous(options.prompt or "")[-MAX_PREVIOUS_TOKENS:]
+        previous = self._encode_previous(options.context)[-MAX_PREVIOUS_TOKENS:]
         prompt = [ids("<|startofprev|>"), *previous] if previous else []
         prompt.append(ids("<|startoftranscript|>"))
         if self._detects(options):
@@ -328,5 +333,8 @@ FAMILY = Family(
         _alias("turbo", 808_878_080, languages=100),
     ),
     times="segments",
+    language_choice=True,
+    hotwords=True,
+    max_duration=30.0,
     load=load,
 )

@@ -13,9 +13,8 @@ from asrcli.engine.encoder_decoder import (
     EncoderDecoder,
     EncoderDecoderWeights,
     EncoderLayer,
-    LayerNorm,
-    Linear,
 )
+from asrcli.engine.layers import LayerNorm, Linear
 from asrcli.errors import CheckpointError
 
 if TYPE_CHECKING:

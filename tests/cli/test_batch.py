@@ -30,8 +30,10 @@ class Scripted:
     """Says "one two." twice in every window, or nothing in one that is silent."""
 
     name = "scripted"
-    max_duration = 30.0
     max_in_flight = 4
+
+    def window_duration(self, options: Options) -> float:
+        return 30.0
 
     def submit(
         self,

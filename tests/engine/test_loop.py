@@ -14,7 +14,7 @@ import torch
 
 from asrcli.engine.loop import Engine
 from asrcli.engine.request import Hypothesis, Request
-from asrcli.engine.runner import Runner
+from asrcli.engine.slot_runner import SlotRunner
 from asrcli.errors import EngineError
 from tests.engine.tiny_network import MAX_LENGTH, WatchedNetwork, build_network, build_request
 
@@ -34,7 +34,9 @@ def start() -> Iterator[Callable[..., Engine]]:
         max_prefill: int = 3,
         encode_batch_size: int = 2,
     ) -> Engine:
-        runner = Runner(network or WatchedNetwork(), num_slots, encode_batch_size=encode_batch_size)
+        runner = SlotRunner(
+            network or WatchedNetwork(), num_slots, encode_batch_size=encode_batch_size
+        )
         engines.append(Engine(runner, max_prefill=max_prefill))
         return engines[-1]
 
@@ -46,7 +48,7 @@ def start() -> Iterator[Callable[..., Engine]]:
 @cache
 def alone(number: int, temperature: float = 0.0) -> Hypothesis:
     """What a request gives with the engine to itself."""
-    engine = Engine(Runner(build_network(), 1, encode_batch_size=1), max_prefill=1)
+    engine = Engine(SlotRunner(build_network(), 1, encode_batch_size=1), max_prefill=1)
     future = engine.submit(build_request(number, temperature=temperature))
     hypothesis = future.result(TIMEOUT)
     engine.close()
@@ -186,7 +188,7 @@ def test_out_of_memory_halves_the_slots(
     futures = [engine.submit(build_request(number)) for number in range(NUM_REQUESTS)]
     for number, hypothesis in enumerate(results(futures)):
         check(hypothesis, alone(number))
-    assert engine.scheduler.num_slots == engine.runner.cache.num_slots == expected_slots
+    assert engine.scheduler.num_slots == engine.runner.num_slots == expected_slots
 
 
 def test_out_of_memory_in_the_midst_of_decoding(start: Callable[..., Engine]) -> None:

@@ -15,9 +15,8 @@ from asrcli.engine.encoder_decoder import (
     EncoderDecoder,
     EncoderDecoderWeights,
     EncoderLayer,
-    LayerNorm,
-    Linear,
 )
+from asrcli.engine.layers import LayerNorm, Linear
 from asrcli.engine.request import Hypothesis, LogitsRule, Request, Sampling
 
 WIDTH, NUM_HEADS, NUM_LAYERS = 32, 2, 2

@@ -25,6 +25,9 @@ WHISPER = Family(
         _alias("whisper:turbo"),
     ),
     times="segments",
+    language_choice=True,
+    hotwords=True,
+    max_duration=30.0,
     load=_load,
 )
 
@@ -33,6 +36,10 @@ OTHER = Family(
     architectures=("OtherForConditionalGeneration",),
     aliases=(_alias("other"),),
     times="none",
+    language_choice=False,
+    hotwords=False,
+    max_duration=1200.0,
+    streaming=False,
     load=_load,
 )
 
@@ -41,6 +48,10 @@ SAME_ALIAS = Family(
     architectures=("ImpostorModel",),
     aliases=(_alias("whisper:base"),),
     times="none",
+    language_choice=False,
+    hotwords=False,
+    max_duration=1200.0,
+    streaming=False,
     load=_load,
 )
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration
 from transformers.models.whisper.english_normalizer import BasicTextNormalizer
 
+from asrcli.engine.encoder_decoder import EncoderDecoder
 from asrcli.engine.loop import Engine
-from asrcli.engine.runner import Runner
+from asrcli.engine.slot_runner import SlotRunner
 from asrcli.models.base import Checkpoint
 from asrcli.options import Options
 from asrcli.recognizer import Recognizer
@@ -184,7 +185,9 @@ def test_any_batch_size_and_any_order(
 ) -> None:
     order = list(range(len(sentences)))
     random.Random(num_slots).shuffle(order)
-    runner = Runner(whisper_base._model.network, num_slots, encode_batch_size=1)
+    network = whisper_base._model.network
+    assert isinstance(network, EncoderDecoder)
+    runner = SlotRunner(network, num_slots, encode_batch_size=1)
     engine = Engine(runner, max_prefill=4)
     try:
         found = ids_of(whisper_base, [sentences[i] for i in order], Options(), engine=engine)

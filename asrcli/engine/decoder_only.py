@@ -1,0 +1,232 @@
+"""The decoder-only kind of network: audio embeddings stand in the prompt in the place of ids.
+
+A pre-norm transformer with rotary positions, grouped queries and gated feed-forward (Llama, Touvron
+et al. 2023; with norms on queries and keys where the checkpoint has them), run on a checkpoint's
+own weights. What encodes the audio comes with the model and is called here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (the field's name for it)
+from torch import Tensor
+
+from asrcli.engine.layers import Linear, RmsNorm
+from asrcli.engine.token_cache import TokenCache, TokenShape
+
+QUERIES_AT_ONCE = 256  # of a prompt: bounds the memory of the scores of a long one
+
+
+class AudioTower(Protocol):
+    """Encodes windows of unequal length without a window's result depending on the others."""
+
+    def __call__(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Features of each window, [num_mel_bins, num_frames], to [num_positions, width] of each.
+
+        What it gives beyond the positions that a request's prompt has room for is of padding.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageLayer:
+    """Self-attention and gated feed-forward.
+
+    Attributes:
+        qkv: queries, keys and values, stacked. The queries are scaled by 1/sqrt(head_dim) in their
+            weights, or in ``query_norm`` where there is one.
+        query_norm, key_norm: over each head; None where the model has none.
+        gate_up: the gate and what it gates, stacked.
+    """
+
+    attention_norm: RmsNorm
+    qkv: Linear
+    query_norm: RmsNorm | None
+    key_norm: RmsNorm | None
+    attention_out: Linear
+    feed_forward_norm: RmsNorm
+    gate_up: Linear
+    down: Linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageWeights:
+    """All weights of the language model, in the dtype and on the device that they run in.
+
+    Attributes:
+        token_embedding: [vocabulary, width].
+        layers, norm: the decoder.
+        output: [vocabulary, width]; the embedding itself where they are tied.
+        num_heads, num_key_value_heads, head_dim: of every attention.
+        rotary_frequencies: float32 [head_dim / 2], radians a position.
+        max_length: positions that the model was made for.
+    """
+
+    token_embedding: Tensor
+    layers: tuple[LanguageLayer, ...]
+    norm: RmsNorm
+    output: Tensor
+    num_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    rotary_frequencies: Tensor
+    max_length: int
+
+
+class DecoderOnly:
+    """Runs the network over windows and over rows of a cache."""
+
+    def __init__(self, tower: AudioTower, weights: LanguageWeights) -> None:
+        self.tower = tower
+        self.weights = weights
+        self.device = weights.token_embedding.device
+        self.dtype = weights.token_embedding.dtype
+        self.max_length = weights.max_length
+        self.token_shape = TokenShape(
+            num_layers=len(weights.layers),
+            num_heads=weights.num_key_value_heads,
+            head_dim=weights.head_dim,
+        )
+
+    def encode(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Audio embeddings of windows; see ``AudioTower``."""
+        return self.tower(features)
+
+    def embed(self, token_ids: Tensor) -> Tensor:
+        """Embeddings [..., width] of ids [...]."""
+        return F.embedding(token_ids, self.weights.token_embedding)
+
+    def prefill(
+        self, prompts: Tensor, lengths: Sequence[int], cache: TokenCache, first_row: int
+    ) -> Tensor:
+        """Take whole prompts into consecutive rows.
+
+        Prompts of unequal length lie behind one another, so that none is padded.
+
+        Args:
+            prompts: [sum(lengths), width], embeddings of ids and of audio.
+            lengths: of each prompt.
+            cache: where keys and values are kept.
+            first_row: row of the first prompt.
+
+        Returns:
+            State of each prompt's last position, [num_prompts, width].
+        """
+        positions = torch.cat([torch.arange(n, device=self.device) for n in lengths])
+        rotation = self._rotation(positions)
+        states = prompts
+        ends = torch.tensor(lengths, device=self.device).cumsum(0) - 1
+        last_layer = len(self.weights.layers) - 1
+        for index, layer in enumerate(self.weights.layers):
+            query, key, value = self._project(layer, states, rotation)
+            attended = []
+            begin = 0
+            for row, length in enumerate(lengths, start=first_row):
+                part = slice(begin, begin + length)
+                keys, values = key[part].transpose(0, 1), value[part].transpose(0, 1)
+                cache.keys[index][row, :, :length] = keys
+                cache.values[index][row, :, :length] = values
+                attended.append(self._attend_prompt(query[part], keys, values))
+                begin += length
+            attention = torch.cat(attended)
+            if index == last_layer:  # nobody looks at the other positions any more
+                attention, states = attention[ends], states[ends]
+            states = states + layer.attention_out(attention)
+            states = states + _feed_forward(layer, states)
+        return self.weights.norm(states)
+
+    def decode(self, token_ids: Tensor, positions: Tensor, cache: TokenCache, room: int) -> Tensor:
+        """Take one id into each of the rows 0 to n - 1.
+
+        Args:
+            token_ids: [num_rows].
+            positions: [num_rows], the place of each id in its row.
+            cache: where keys and values are kept.
+            room: positions to attend to, at least the largest position + 1.
+
+        Returns:
+            States [num_rows, width], for ``logits``.
+        """
+        num_rows = len(token_ids)
+        rows = torch.arange(num_rows, device=self.device)
+        hidden = torch.arange(room, device=self.device) > positions[:, None]
+        mask = torch.zeros(num_rows, room, device=self.device, dtype=self.dtype)
+        mask = mask.masked_fill_(hidden, -torch.inf)[:, None, None]
+        rotation = self._rotation(positions)
+        groups = self.weights.num_heads // self.weights.num_key_value_heads
+        states = self.embed(token_ids)
+        for index, layer in enumerate(self.weights.layers):
+            query, key, value = self._project(layer, states, rotation)
+            cache.keys[index][rows, :, positions] = key
+            cache.values[index][rows, :, positions] = value
+            # The queries of a group stand where those of one head would: no key is copied.
+            query = query.view(num_rows, self.weights.num_key_value_heads, groups, -1)
+            scores = torch.matmul(query, cache.keys[index][:num_rows, :, :room].transpose(2, 3))
+            weights = torch.softmax(scores + mask, dim=-1)
+            attended = torch.matmul(weights, cache.values[index][:num_rows, :, :room])
+            states = states + layer.attention_out(attended.flatten(1))
+            states = states + _feed_forward(layer, states)
+        return self.weights.norm(states)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
+        return F.linear(states, self.weights.output).float()
+
+    def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [n, 1, head_dim] of positions [n], reckoned in float32."""
+        angles = positions[:, None].float() * self.weights.rotary_frequencies
+        angles = torch.cat((angles, angles), dim=-1)[:, None]
+        return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+
+    def _project(
+        self, layer: LanguageLayer, states: Tensor, rotation: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """States [n, width] to queries [n, heads, head_dim], keys and values [n, kv heads, …]."""
+        heads, few = self.weights.num_heads, self.weights.num_key_value_heads
+        qkv = layer.qkv(layer.attention_norm(states))
+        split = qkv.view(len(states), -1, self.weights.head_dim)
+        query, key, value = torch.split(split, [heads, few, few], dim=1)
+        if layer.query_norm is not None:
+            query = layer.query_norm(query)
+        if layer.key_norm is not None:
+            key = layer.key_norm(key)
+        return _rotate(query, rotation), _rotate(key, rotation), value
+
+    def _attend_prompt(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Causal attention within one prompt, some queries at a time.
+
+        Args:
+            query: [length, heads, head_dim], scaled already.
+            keys, values: [kv heads, length, head_dim].
+
+        Returns:
+            [length, heads * head_dim].
+        """
+        length, heads, head_dim = query.shape
+        few = len(keys)
+        attended = torch.empty(length, heads * head_dim, device=query.device, dtype=query.dtype)
+        for begin in range(0, length, QUERIES_AT_ONCE):
+            end = min(begin + QUERIES_AT_ONCE, length)
+            part = query[begin:end].transpose(0, 1).reshape(few, -1, head_dim)
+            scores = torch.matmul(part, keys[:, :end].transpose(1, 2)).view(heads, -1, end)
+            places = torch.arange(end, device=query.device)
+            scores.masked_fill_(places > places[begin:, None], -torch.inf)
+            weights = torch.softmax(scores, dim=-1).view(few, -1, end)
+            mixed = torch.matmul(weights, values[:, :end]).view(heads, -1, head_dim)
+            attended[begin:end] = mixed.transpose(0, 1).flatten(1)
+        return attended
+
+
+def _rotate(states: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn the halves of each head against each other by its position's angles."""
+    cosines, sines = rotation
+    first, second = states.chunk(2, dim=-1)
+    return states * cosines + torch.cat((-second, first), dim=-1) * sines
+
+
+def _feed_forward(layer: LanguageLayer, states: Tensor) -> Tensor:
+    gate, up = layer.gate_up(layer.feed_forward_norm(states)).chunk(2, dim=-1)
+    return layer.down(F.silu(gate) * up)

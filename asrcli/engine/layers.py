@@ -1,0 +1,108 @@
+"""Layers that networks of every kind are made of: affine maps, norms and attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (the field's name for it)
+from torch import Tensor
+
+HEADS_AT_ONCE = 4  # 18 MB of scores at 1500 positions: they stay in the last-level cache
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Weight [out, in] and bias [out] of an affine map."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+
+    def __call__(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """Weight and bias [width] of a layer norm."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, states: Tensor) -> Tensor:
+        return F.layer_norm(states, self.weight.shape, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class RmsNorm:
+    """Weight [width] of a root-mean-square norm, which is taken in float32."""
+
+    weight: Tensor
+    epsilon: float
+
+    def __call__(self, states: Tensor) -> Tensor:
+        wide = states.float()
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)
+        return self.weight * wide.to(states.dtype)
+
+
+def attend_all(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Unmasked attention of all positions to all, the way that is fastest on the device.
+
+    Args:
+        query, key, value: [rows, heads, positions, head_dim], the queries scaled already.
+
+    Returns:
+        [rows, positions, heads * head_dim].
+    """
+    if query.device.type == "cpu" and query.dtype is torch.bfloat16:
+        return _attend_in_parts(query, key, value)
+    attended = F.scaled_dot_product_attention(query, key, value, scale=1.0)
+    return attended.transpose(1, 2).flatten(2)
+
+
+def _attend_in_parts(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Unmasked attention for a CPU in bfloat16, where the fused kernel is several times slower.
+
+    A few heads at a time, through one buffer: scores of all heads would leave the cache, and a
+    fresh tensor of that size costs more in page faults than the arithmetic.
+
+    Args:
+        query, key, value: [rows, heads, positions, head_dim], the queries scaled already.
+
+    Returns:
+        [rows, positions, heads * head_dim].
+    """
+    rows, heads, positions, head_dim = query.shape
+    batch = rows * heads
+    query = query.reshape(batch, positions, head_dim)
+    key = key.reshape(batch, positions, head_dim).transpose(1, 2)
+    value = value.reshape(batch, positions, head_dim)
+    attended = torch.empty_like(value)
+    scores = query.new_empty(min(batch, HEADS_AT_ONCE), positions, positions)
+    for begin in range(0, batch, HEADS_AT_ONCE):
+        part = slice(begin, begin + HEADS_AT_ONCE)
+        weights = scores[: len(query[part])]
+        torch.bmm(query[part], key[part], out=weights)
+        torch.softmax(weights, dim=-1, out=weights)
+        torch.bmm(weights, value[part], out=attended[part])
+    return attended.view(rows, heads, positions, head_dim).transpose(1, 2).flatten(2)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Attention in plain steps, for few queries; the softmax kernel itself works in float32.
+
+    Args:
+        query: [rows, heads, queries, head_dim], scaled already.
+        key: [rows, heads, head_dim, keys], transposed.
+        value: [rows, heads, keys, head_dim].
+        mask: 0 or minus infinity, added to the scores; broadcast to [rows, heads, queries, keys].
+
+    Returns:
+        [rows, queries, heads * head_dim].
+    """
+    scores = torch.matmul(query, key)
+    if mask is not None:
+        scores = scores + mask
+    weights = torch.softmax(scores, dim=-1)
+    return torch.matmul(weights, value).transpose(1, 2).flatten(2)

@@ -1,0 +1,134 @@
+"""Runs encoder–decoder networks: a slot holds the audio that is attended to, and the ids so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Rows
+from itertools import groupby
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from asrcli.engine.cache import CacheShape, SlotCache
+from asrcli.engine.runner import round_up
+
+if TYPE_CHECKING:
+    from asrcli.engine.scheduler import Sequence
+
+
+class CrossAttentionNetwork(Protocol):
+    """What the runner asks of a network of the encoder–decoder kind."""
+
+    device: torch.device
+    dtype: torch.dtype
+    cache_shape: CacheShape
+
+    def encode(self, features: Tensor) -> Tensor: ...
+    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None: ...
+    def decode(
+        self,
+        token_ids: Tensor,
+        positions: Tensor,
+        audio_lengths: Tensor,
+        cache: SlotCache,
+        first_slot: int,
+        length: int,
+    ) -> Tensor: ...
+    def logits(self, states: Tensor) -> Tensor: ...
+
+
+class SlotRunner:
+    """Feeds sequences to a network and keeps their slots; see ``Runner``."""
+
+    max_tokens = None  # every slot has the same room
+
+    def __init__(
+        self, network: CrossAttentionNetwork, num_slots: int, *, encode_batch_size: int
+    ) -> None:
+        self.network = network
+        self.encode_batch_size = encode_batch_size
+        self.cache = self._allocate(num_slots)
+
+    @property
+    def num_slots(self) -> int:
+        """Slots that there are."""
+        return self.cache.num_slots
+
+    @property
+    def max_length(self) -> int:
+        """Ids that one request can come to, its prompt included."""
+        return self.network.cache_shape.max_length
+
+    def _allocate(self, num_slots: int) -> SlotCache:
+        network = self.network
+        return SlotCache(network.cache_shape, num_slots, network.device, network.dtype)
+
+    def shrink(self, num_slots: int) -> None:
+        """Replace the cache by a smaller one; what it held is lost."""
+        self.cache = self._allocate(0)  # the old one goes before the new one comes
+        if self.network.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.cache = self._allocate(num_slots)
+
+    def prefill(self, newcomers: Rows[Sequence], room: int) -> Tensor:
+        """Encode the newcomers' audio and take in their prompts; see ``Runner``."""
+        for batch in self._encoder_batches(newcomers):
+            features = torch.stack([sequence.request.input_features for sequence in batch])
+            encoded = self.network.encode(features)
+            self.network.write_audio(encoded, self.cache, batch[0].slot)
+            for sequence in batch:
+                sequence.num_audio_positions = encoded.shape[1]
+        states = self._take_prompts(newcomers, newcomers[0].slot)
+        self._read_no_speech(newcomers, states)
+        rows = torch.arange(len(newcomers), device=states.device)
+        last = [len(sequence.request.prompt_token_ids) - 1 for sequence in newcomers]
+        return self.network.logits(states[rows, torch.tensor(last, device=states.device)])
+
+    def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
+        """Neighbours with features of one length, as many as the encoder takes at once."""
+        for _, group in groupby(newcomers, key=lambda s: s.request.input_features.shape):
+            same = list(group)
+            for begin in range(0, len(same), self.encode_batch_size):
+                yield same[begin : begin + self.encode_batch_size]
+
+    def _audio_lengths(self, rows: Rows[Sequence]) -> Tensor:
+        lengths = [sequence.num_audio_positions for sequence in rows]
+        return torch.tensor(lengths, device=self.network.device)
+
+    def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
+        """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
+        row's own positions, is masked, and is overwritten as the row grows."""
+        prompts = [sequence.request.prompt_token_ids for sequence in newcomers]
+        length = max(map(len, prompts))
+        padded = [prompt + prompt[-1:] * (length - len(prompt)) for prompt in prompts]
+        device = self.network.device
+        positions = torch.arange(length, device=device).expand(len(prompts), length)
+        token_ids = torch.tensor(padded, device=device)
+        audio_lengths = self._audio_lengths(newcomers)
+        return self.network.decode(
+            token_ids, positions, audio_lengths, self.cache, first_slot, length
+        )
+
+    def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
+        for row, sequence in enumerate(newcomers):
+            if sequence.request.no_speech is None:
+                continue
+            position, token_id = sequence.request.no_speech
+            probabilities = self.network.logits(states[row, position]).softmax(dim=-1)
+            sequence.no_speech_prob = float(probabilities[token_id])
+
+    def decode(self, running: Rows[Sequence]) -> Tensor:
+        """Take in the last id of every running row; see ``Runner``."""
+        device = self.network.device
+        token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
+        last = [[sequence.length - 1] for sequence in running]
+        length = round_up(max(position for (position,) in last) + 1, self.max_length)
+        positions = torch.tensor(last, device=device)
+        audio_lengths = self._audio_lengths(running)
+        states = self.network.decode(token_ids, positions, audio_lengths, self.cache, 0, length)
+        return self.network.logits(states[:, 0])
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Move a row of ``length`` ids to another slot."""
+        self.cache.move(source, target, length)

@@ -1,0 +1,116 @@
+"""Runs decoder-only networks: audio embeddings take their places in the prompt, ids follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from asrcli.engine.runner import round_up
+from asrcli.engine.token_cache import TokenCache, TokenShape
+from asrcli.errors import EngineError
+
+if TYPE_CHECKING:
+    from asrcli.engine.scheduler import Sequence
+
+
+class SplicingNetwork(Protocol):
+    """What the runner asks of a network of the decoder-only kind; see ``DecoderOnly``."""
+
+    device: torch.device
+    dtype: torch.dtype
+    token_shape: TokenShape
+    max_length: int
+
+    def encode(self, features: Rows[Tensor]) -> list[Tensor]: ...
+    def embed(self, token_ids: Tensor) -> Tensor: ...
+    def prefill(
+        self, prompts: Tensor, lengths: Rows[int], cache: TokenCache, first_row: int
+    ) -> Tensor: ...
+    def decode(
+        self, token_ids: Tensor, positions: Tensor, cache: TokenCache, room: int
+    ) -> Tensor: ...
+    def logits(self, states: Tensor) -> Tensor: ...
+
+
+class TokenRunner:
+    """Feeds sequences to a network and keeps their rows; see ``Runner``.
+
+    Args:
+        num_slots: rows at most.
+        max_tokens: tokens that the cache may hold in all.
+    """
+
+    def __init__(
+        self, network: SplicingNetwork, num_slots: int, max_tokens: int, *, encode_batch_size: int
+    ) -> None:
+        self.network = network
+        self.num_slots = num_slots
+        self.max_tokens = max_tokens
+        self.encode_batch_size = encode_batch_size
+        self.cache = TokenCache(network.token_shape, network.device, network.dtype)
+
+    @property
+    def max_length(self) -> int:
+        """Ids that one request can come to, its prompt included."""
+        return min(self.network.max_length, self.max_tokens)
+
+    def prefill(self, newcomers: Rows[Sequence], room: int) -> Tensor:
+        """Encode the newcomers' audio and take in their prompts; see ``Runner``."""
+        first_row = newcomers[0].slot
+        self._make_room(first_row, first_row + len(newcomers), room)
+        prompts = []
+        for begin in range(0, len(newcomers), self.encode_batch_size):
+            batch = newcomers[begin : begin + self.encode_batch_size]
+            encoded = self.network.encode([sequence.request.input_features for sequence in batch])
+            prompts += [self._splice(*pair) for pair in zip(batch, encoded, strict=True)]
+        lengths = [len(prompt) for prompt in prompts]
+        states = self.network.prefill(torch.cat(prompts), lengths, self.cache, first_row)
+        return self.network.logits(states)
+
+    def decode(self, running: Rows[Sequence]) -> Tensor:
+        """Take in the last id of every running row; see ``Runner``."""
+        device = self.network.device
+        last = [sequence.length - 1 for sequence in running]
+        room = round_up(max(last) + 1, self.cache.room)
+        token_ids = torch.tensor([sequence.token_ids[-1] for sequence in running], device=device)
+        positions = torch.tensor(last, device=device)
+        return self.network.logits(self.network.decode(token_ids, positions, self.cache, room))
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Move a row of ``length`` ids to another slot."""
+        self.cache.move(source, target, length)
+
+    def shrink(self, num_slots: int) -> None:
+        """Go on with fewer slots, and with memory in proportion; what they held is lost."""
+        self.max_tokens = self.max_tokens * num_slots // self.num_slots
+        self.num_slots = num_slots
+        self.cache.clear()
+        if self.network.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _make_room(self, num_live: int, num_rows: int, room: int) -> None:
+        """Have rows of that room; twice as many as before where more are wanted, to copy seldom."""
+        num_allocated = len(self.cache.keys[0])
+        if num_rows > num_allocated or room != self.cache.room:
+            most = min(self.num_slots, max(num_rows, self.max_tokens // room))
+            wanted = max(num_rows, num_allocated if num_rows <= num_allocated else 2 * num_live)
+            self.cache.fit(min(wanted, most), room, num_live)
+
+    def _splice(self, sequence: Sequence, encoded: Tensor) -> Tensor:
+        """Embeddings of a prompt, with those of its audio in their places: [length, width]."""
+        request = sequence.request
+        token_ids = torch.tensor(request.prompt_token_ids, device=self.network.device)
+        prompt = self.network.embed(token_ids)
+        if request.audio_span is None:
+            raise EngineError(f"request {request.request_id}: its prompt has no place for audio")
+        begin, end = request.audio_span
+        if end - begin > len(encoded):
+            raise EngineError(
+                f"request {request.request_id}: {end - begin} places for audio in the prompt, "
+                f"but {len(encoded)} embeddings"
+            )
+        prompt[begin:end] = encoded[: end - begin]
+        return prompt
