@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from asrcli import second_hearing
+from asrcli import halves, second_hearing
 from asrcli.backends.base import Recognition
 from asrcli.detection import LanguageDetection
 from asrcli.errors import EngineError
@@ -32,6 +32,7 @@ class Job:
     options: Options
     on_partial: Callable[[str], None] | None
     future: Future[Recognition]
+    is_half: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,8 @@ class Attempts:
 
     def __init__(self, model: Model, engine: Engine) -> None:
         self._processor = model.processor
+        # Other models find the language out for each window, or not at all.
+        self._listens = model.processor.detection == "recording"
         self._adapter = model.adapter
         self._engine = engine
         self._detection = LanguageDetection(self._queue)
@@ -66,7 +69,7 @@ class Attempts:
     ) -> Future[Recognition]:
         """Take a window; the future gives the best that was recognised in it."""
         job = Job(window=window, options=options, on_partial=on_partial, future=Future())
-        if options.language is None and self._processor.detection == "recording":
+        if options.language is None and self._listens:
             self._detection.submit(window.recording_id, job)
         else:
             self._queue(job, options.language)
@@ -93,19 +96,20 @@ class Attempts:
     def _begin(self, job: Job, language: str | None) -> None:
         """Make the first attempt; where the language is not known, listen for it as well."""
         options = replace(job.options, language=language)
+        is_heard = language is None and self._listens
         try:
-            if language is None and options.prompt is not None:
+            if is_heard and options.context:
                 self._listen_first(job)
             else:
                 self._run(job, options, self._finish)
         except Exception:  # goes on to the one who waits, once the windows held back are free
-            if language is None:  # this window will not tell: the next one has to
+            if is_heard:  # this window will not tell: the next one has to
                 self._detection.heard(job.window.recording_id, None)
             raise
 
     def _listen_first(self, job: Job) -> None:
         """Detect the language without the prompt, whose own language would sway the model."""
-        options = replace(job.options, prompt=None, max_new_tokens=1)
+        options = replace(job.options, prompt=None, hotwords=None, max_new_tokens=1)
 
         def finish(attempt: Attempt) -> None:
             language = self._adapter.language(attempt.hypothesis, options)
@@ -115,7 +119,7 @@ class Attempts:
 
     def _run(self, job: Job, options: Options, finish: Callable[[Attempt], None]) -> None:
         request = self._processor.prepare(next(self._request_ids), job.window, options)
-        hear = self._hear if options.language is None else None
+        hear = self._hear if options.language is None and self._listens else None
         listener = _Listener(job, hear, self._adapter.draft)
         if listener.is_listening or job.on_partial is not None:
             request = replace(request, on_token=listener)
@@ -137,29 +141,64 @@ class Attempts:
         if attempt.request.is_shortened and second_hearing.is_doubtful(recognition):
             self._hear_again(attempt, recognition)
         else:
-            _settle(attempt.job.future, recognition)
+            self._conclude(attempt, recognition)
 
     def _hear_again(self, attempt: Attempt, first: Recognition) -> None:
         job = replace(attempt.job, on_partial=None)  # its draft has been seen
         options = replace(attempt.options, language=first.language, audio_context="full")
 
         def finish(attempt: Attempt) -> None:
-            _settle(job.future, second_hearing.choose(first, self._recognise(attempt)))
+            self._conclude(attempt, second_hearing.choose(first, self._recognise(attempt)))
 
         self._later(job, lambda: self._run(job, options, finish))
+
+    def _conclude(self, attempt: Attempt, recognition: Recognition) -> None:
+        """Give the result, or hear the window in two pieces where its text came to no end."""
+        job = attempt.job
+        if recognition.ended or attempt.options.max_new_tokens is not None:
+            _settle(job.future, recognition)
+        elif job.is_half or not halves.can_halve(job.window):
+            _settle(job.future, halves.unfinished(recognition, job.window))
+        else:
+            self._hear_halves(attempt, recognition.language)
+
+    def _hear_halves(self, attempt: Attempt, language: str | None) -> None:
+        job = attempt.job
+        if language is None and self._listens:
+            language = self._adapter.language(attempt.hypothesis, attempt.options) or "en"
+        futures: list[Future[Recognition]] = []
+
+        def done(_: Future[Recognition]) -> None:
+            if all(future.done() for future in futures):
+                try:
+                    _settle(job.future, halves.join(*(future.result() for future in futures)))
+                except BaseException as error:  # cancelled as well: whoever waits must hear of it
+                    _settle(job.future, error)
+
+        for window in halves.halve(job.window):
+            half = Job(
+                window=window, options=job.options, on_partial=None, future=Future(), is_half=True
+            )
+            futures.append(half.future)
+            self._queue(half, language)
+        for future in tuple(futures):
+            future.add_done_callback(done)
 
     def _recognise(self, attempt: Attempt) -> Recognition:
         """What an attempt comes to."""
         window, options, hypothesis = attempt.job.window, attempt.options, attempt.hypothesis
         segments = self._adapter.parse(hypothesis, window, options)
         warnings: tuple[str, ...] = ()
-        if hypothesis.finish_reason == "length" and segments:
+        ended = hypothesis.finish_reason != "length" or not segments
+        if not ended and options.max_new_tokens is not None:  # as the user wanted it
             warnings = (
                 f"{window.start:.1f}-{window.end:.1f} s: the text reached its greatest length "
                 "and may be cut short",
             )
         language = self._adapter.language(hypothesis, options)
-        return Recognition(segments=tuple(segments), language=language, warnings=warnings)
+        return Recognition(
+            segments=tuple(segments), language=language, warnings=warnings, ended=ended
+        )
 
     def _hear(self, job: Job, hypothesis: Hypothesis) -> bool:
         """Tell the detection what a hypothesis says of the language; whether it said anything."""

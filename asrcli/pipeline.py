@@ -35,7 +35,8 @@ class Result:
     """What became of one source: a transcript or an error.
 
     Attributes:
-        damage: what was lost of the audio, one line each; the transcript holds the rest.
+        damage: what was lost of the audio or of its words, one line each; the transcript holds the
+            rest.
     """
 
     source: Source
@@ -192,6 +193,7 @@ def _collect(recording: _Recording, model: str, options: Options) -> Result:
         recognitions = [future.result() for future in recording.futures]
     except Exception as error:  # a window that fails is its recording's failure
         return Result(source=recording.source, error=error)
+    losses = tuple(loss for recognition in recognitions for loss in recognition.losses)
     text, segments = stitch(recognition.segments for recognition in recognitions)
     spoken = (recognition.language for recognition in recognitions if recognition.segments)
     transcript = Transcript(
@@ -204,6 +206,7 @@ def _collect(recording: _Recording, model: str, options: Options) -> Result:
         warnings=(
             *recording.warnings,
             *(warning for recognition in recognitions for warning in recognition.warnings),
+            *losses,
         ),
     )
-    return Result(source=recording.source, transcript=transcript, damage=recording.damage)
+    return Result(source=recording.source, transcript=transcript, damage=recording.damage + losses)

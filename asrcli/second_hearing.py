@@ -33,7 +33,7 @@ def choose(first: Recognition, second: Recognition) -> Recognition:
 
 def _has_failed(recognition: Recognition) -> bool:
     """Whether there is no text, or one that goes round in circles or never came to an end."""
-    if not recognition.segments or recognition.warnings:
+    if not recognition.segments or not recognition.ended:
         return True
     return (recognition.segments[0].compression_ratio or 0.0) > COMPRESSION_RATIO
 

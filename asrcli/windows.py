@@ -1,7 +1,8 @@
 """Windows: how a recording is cut for a model, and how the pieces come together again.
 
 Every rule about seams lives here. ``cut`` covers a recording with windows that neither overlap nor
-leave a gap; ``stitch`` is its inverse for what the model said in them.
+leave a gap, ``halve`` cuts one of them once more; ``stitch`` is the inverse for what the model said
+in them.
 """
 
 from __future__ import annotations
@@ -99,14 +100,8 @@ class Cutter:
         )
 
     def _quietest_cut(self, samples: NDArray[np.float32]) -> int:
-        """Where to cut a full window: the middle of its quietest stretch, as a sample index."""
-        width = round(QUIET_DURATION * SAMPLING_RATE)
-        first = len(samples) - self._search_samples
-        energy = np.cumsum(np.square(samples[first:], dtype=np.float64))
-        stretch_energy = energy[width - 1 :] - np.concatenate(([0.0], energy[:-width]))
-        # Of equally quiet places (digital silence) the last one wastes the least of the window.
-        last_minimum = len(stretch_energy) - 1 - int(np.argmin(stretch_energy[::-1]))
-        return first + last_minimum + width // 2
+        """Where to cut a full window, as a sample index."""
+        return _quietest(samples, len(samples) - self._search_samples, len(samples))
 
 
 def cut(
@@ -117,6 +112,27 @@ def cut(
     for block in blocks:
         yield from cutter.add(block)
     yield from cutter.finish()
+
+
+def halve(window: Window) -> tuple[Window, Window]:
+    """Cut a window in two, in the quietest place of its middle third."""
+    num_samples = len(window.samples)
+    middle = _quietest(window.samples, num_samples // 3, num_samples - num_samples // 3)
+    seam = window.start + middle / SAMPLING_RATE
+    return (
+        replace(window, samples=window.samples[:middle], end=seam),
+        replace(window, samples=window.samples[middle:], start=seam),
+    )
+
+
+def _quietest(samples: NDArray[np.float32], begin: int, end: int) -> int:
+    """The middle of the quietest stretch between two places, as a sample index."""
+    width = min(round(QUIET_DURATION * SAMPLING_RATE), end - begin)
+    energy = np.cumsum(np.square(samples[begin:end], dtype=np.float64))
+    stretch_energy = energy[width - 1 :] - np.concatenate(([0.0], energy[:-width]))
+    # Of equally quiet places (digital silence) the last one wastes the least of a window.
+    last_minimum = len(stretch_energy) - 1 - int(np.argmin(stretch_energy[::-1]))
+    return begin + last_minimum + width // 2
 
 
 def stitch(pieces: Iterable[Sequence[Segment]]) -> tuple[str, tuple[Segment, ...]]:

@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "options": {"errors", "languages"},
     "detection": set(),
     "second_hearing": {"backends.base"},
+    "halves": {"backends.base", "windows"},
     "audio": {"errors"},
     "windows": {"audio", "transcript"},
     "engine": {"errors"},
@@ -36,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipeline": {"audio", "windows", "backends", "options", "transcript", "errors"},
     "attempts": {
         "second_hearing",
+        "halves",
         "detection",
         "backends",
         "models",

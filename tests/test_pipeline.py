@@ -279,6 +279,16 @@ def test_warnings_of_windows_and_of_the_audio(tmp_path: Path, make_backend: Make
     assert result.damage == ()
 
 
+def test_losses_of_windows_count_as_damage(tmp_path: Path, make_backend: Make) -> None:
+    def script(window: Window) -> Recognition:
+        losses = (f"w{window.index} has no end",) if window.index == 1 else ()
+        return Recognition(segments=answer(window).segments, losses=losses)
+
+    (result,) = run(make_backend(script), [write(tmp_path, "a.wav", 5.0)])
+    assert result.transcript is not None
+    assert result.damage == result.transcript.warnings == ("w1 has no end",)
+
+
 def test_damage_is_passed_on(tmp_path: Path, make_backend: Make) -> None:
     whole = write(tmp_path, "a.flac", 8.0).read_bytes()
     path = tmp_path / "cut.flac"

@@ -10,12 +10,12 @@ from asrcli.transcript import Segment
 
 
 def _heard(
-    text: str, logprob: float | None, *, ratio: float = 1.2, cut: bool = False
+    text: str, logprob: float | None, *, ratio: float = 1.2, ended: bool = True
 ) -> Recognition:
     segment = Segment(
         id=0, start=0.0, end=1.0, text=text, avg_logprob=logprob, compression_ratio=ratio
     )
-    return Recognition(segments=(segment,), language="en", warnings=("cut short",) * cut)
+    return Recognition(segments=(segment,), language="en", ended=ended)
 
 
 NOTHING = Recognition(segments=(), language="en")
@@ -23,7 +23,7 @@ SURE = _heard("there was a change now", -0.2)
 LIKELY = _heard("there was a change now", -0.45)
 UNLIKELY = _heard("they were the change now", -0.46)
 LOOP = _heard("now now now now", -0.1, ratio=3.0)
-ENDLESS = _heard("and then and then", -0.1, cut=True)
+ENDLESS = _heard("and then and then", -0.1, ended=False)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,15 @@ class Recognition:
         segments: in seconds of the recording; none where there is no speech.
         language: ISO code, given or detected; None where it is not known.
         warnings: what went less than well, one line each, with its time in the recording.
+        ended: whether the model ended the text by itself; a bound on its length may have.
+        losses: where words may be missing or made up, likewise; the recording counts as failed.
     """
 
     segments: tuple[Segment, ...]
     language: str | None = None
     warnings: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
+    ended: bool = True
 
 
 class Backend(Protocol):

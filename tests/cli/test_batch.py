@@ -63,7 +63,9 @@ class Scripted:
             )
             for number in range(2 if spoken else 0)
         )
-        future.set_result(Recognition(segments=segments, language="en" if spoken else None))
+        losses = ("0.0-2.0 s: no end",) if 0.7 < float(window.samples.max()) else ()
+        language = "en" if spoken else None
+        future.set_result(Recognition(segments=segments, language=language, losses=losses))
         return future
 
     def close(self) -> None: ...
@@ -131,6 +133,16 @@ def test_bad_files_do_not_stop_a_batch(talks: Path, tmp_path: Path) -> None:
     summary = next(line for line in lines if " of 6 files done" in line)
     assert summary.startswith("3 of 6 files done, 3 failed · 0:05 of audio in ")
     assert lines[lines.index(summary) + 1 :] == [f"  {reason}" for reason in reasons]
+
+
+def test_lost_words_are_told_and_counted(tmp_path: Path) -> None:
+    """The text that there is gets written all the same."""
+    tone = 0.8 * np.sin(np.arange(2 * RATE) / 10).astype(np.float32)
+    write_wave(tmp_path / "a.wav", tone)
+    num_failed, lines = transcribe([tmp_path / "a.wav"], "srt", output=tmp_path / "a.srt")
+    assert num_failed == 1
+    assert f"warning: {tmp_path}/a.wav: 0.0-2.0 s: no end" in lines
+    assert "one two." in (tmp_path / "a.srt").read_text()
 
 
 def test_results_lie_beside_the_media(talks: Path) -> None:

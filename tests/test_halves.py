@@ -1,0 +1,152 @@
+"""Windows whose text comes to no end: heard again in two pieces, and told where that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from asrcli.attempts import Attempts
+from asrcli.backends.base import Recognition
+from asrcli.engine.loop import Engine
+from asrcli.engine.request import Hypothesis, Request, Sampling
+from asrcli.engine.token_runner import TokenRunner
+from asrcli.models.base import Detection, Model
+from asrcli.options import Options
+from asrcli.transcript import Segment
+from asrcli.windows import Window, halve
+from tests.engine.tiny_decoder_only import NUM_MEL_BINS, VOCABULARY, build_decoder_only
+
+RATE = 16_000
+TIMEOUT = 60
+EVERY_ID = frozenset(range(VOCABULARY))
+
+
+@dataclass
+class Conversation:
+    """Both halves of a model that says how many ids it gave for a window, if it comes to an end.
+
+    Attributes:
+        endless: whether the model comes to no end in a window.
+        prepared: the windows that it was given, with the languages.
+    """
+
+    endless: Callable[[Window], bool]
+    prepared: list[tuple[float, float, str | None]] = field(default_factory=list)
+    detection: Detection = "none"
+    max_duration: float = 30.0
+    default_duration: float = 30.0
+
+    def num_tokens(self, duration: float) -> int:
+        return 20
+
+    def check(self, options: Options) -> tuple[str, ...]:
+        return ()
+
+    def prepare(self, request_id: int, window: Window, options: Options) -> Request:
+        self.prepared.append((window.start, window.end, options.language))
+        return Request(
+            request_id=request_id,
+            prompt_token_ids=(3, 0, 0, 4),
+            input_features=torch.ones(NUM_MEL_BINS, 4),
+            audio_span=(1, 3),
+            sampling=Sampling(
+                max_new_tokens=options.max_new_tokens or 5,
+                eos_token_ids=frozenset() if self.endless(window) else EVERY_ID,
+            ),
+        )
+
+    def parse(self, hypothesis: Hypothesis, window: Window, options: Options) -> list[Segment]:
+        text = str(len(hypothesis.token_ids))
+        return [Segment(id=0, start=window.start, end=window.end, text=text)]
+
+    def draft(self, hypothesis: Hypothesis) -> str:
+        return ""
+
+    def language(self, hypothesis: Hypothesis, options: Options) -> str | None:
+        return options.language
+
+
+@pytest.fixture
+def attempt() -> Iterator[Callable[..., tuple[Recognition, Conversation]]]:
+    network = build_decoder_only()
+    engine = Engine(TokenRunner(network, 4, 10_000, encode_batch_size=1), max_prefill=4)
+
+    def run(
+        endless: Callable[[Window], bool], duration: float, **options: Any
+    ) -> tuple[Recognition, Conversation]:
+        conversation = Conversation(endless)
+        model = Model(processor=conversation, adapter=conversation, network=network)
+        attempts = Attempts(model, engine)
+        samples = np.ones(round(duration * RATE), np.float32)
+        samples[round(0.4 * len(samples)) :][:4000] = 0.0  # a pause, 250 ms
+        window = Window(
+            recording_id=1, index=0, samples=samples, start=60.0, end=60.0 + len(samples) / RATE
+        )
+        recognition = attempts.submit(window, Options(**options), None).result(TIMEOUT)
+        attempts.close()
+        return recognition, conversation
+
+    yield run
+    engine.close()
+
+
+def test_a_text_that_ends_is_left_alone(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(lambda window: False, 10.0)
+    assert conversation.prepared == [(60.0, 70.0, None)]
+    assert [segment.text for segment in recognition.segments] == ["0"]
+    assert recognition.losses == recognition.warnings == ()
+
+
+def test_halves_take_the_place_of_a_window_without_an_end(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(
+        lambda window: window.end - window.start > 9, 10.0, language="en"
+    )
+    assert conversation.prepared[0] == (60.0, 70.0, "en")
+    (_, seam, _), (begin, end, _) = conversation.prepared[1:]
+    assert seam == begin == pytest.approx(64.2, abs=0.05)  # in the pause, near its end
+    assert (end, recognition.language) == (70.0, "en")
+    assert [(s.start, s.end, s.text) for s in recognition.segments] == [
+        (60.0, seam, "0"),
+        (seam, 70.0, "0"),
+    ]
+    assert recognition.losses == recognition.warnings == ()
+
+
+def test_a_half_without_an_end_is_a_loss_and_told(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(lambda window: window.start == 60.0, 10.0)
+    assert len(conversation.prepared) == 3
+    assert [segment.text for segment in recognition.segments] == ["5", "0"]
+    seam = conversation.prepared[1][1]
+    assert recognition.losses == (
+        f"60.0-{seam:.1f} s: the text came to no end; words may be missing or made up",
+    )
+
+
+def test_what_is_too_short_is_not_halved(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(lambda window: True, 1.5)
+    assert len(conversation.prepared) == 1
+    assert len(recognition.losses) == 1
+
+
+def test_a_bound_that_the_user_set_is_no_loss(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(lambda window: True, 10.0, max_new_tokens=2)
+    assert len(conversation.prepared) == 1
+    assert recognition.losses == ()
+    assert recognition.warnings == (
+        "60.0-70.0 s: the text reached its greatest length and may be cut short",
+    )
+
+
+def test_halves_cover_the_window() -> None:
+    samples = np.arange(50_000, dtype=np.float32)
+    window = Window(recording_id=1, index=4, samples=samples, start=1.0, end=1.0 + 50_000 / RATE)
+    first, second = halve(window)
+    assert np.array_equal(np.concatenate([first.samples, second.samples]), samples)
+    assert first.end == second.start == 1.0 + len(first.samples) / RATE
+    assert (first.start, second.end, first.index, second.index) == (1.0, window.end, 4, 4)
+    assert len(samples) / 3 < len(first.samples) < 2 * len(samples) / 3
