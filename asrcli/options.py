@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from asrcli.errors import UsageError
@@ -52,8 +53,8 @@ class Options:
         _check_choice("task", self.task, TASKS)
         _check_choice("timestamps", self.timestamps, TIMESTAMPS)
         _check_choice("audio context", self.audio_context, AUDIO_CONTEXTS)
-        if self.window is not None and not self.window >= MIN_WINDOW:
-            raise UsageError(f"window {self.window:g} is not at least {MIN_WINDOW:g} s")
+        if self.window is not None and not MIN_WINDOW <= self.window < math.inf:
+            raise UsageError(f"window {self.window:g} is not a length of {MIN_WINDOW:g} s or more")
         if not 0.0 <= self.temperature <= 2.0:
             raise UsageError(f"temperature {self.temperature:g} is not between 0 and 2")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:

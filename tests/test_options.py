@@ -15,8 +15,10 @@ def test_defaults() -> None:
         "language": None,
         "task": "transcribe",
         "prompt": None,
+        "hotwords": None,
         "timestamps": "segment",
         "audio_context": "auto",
+        "window": None,
         "temperature": 0.0,
         "max_new_tokens": None,
         "seed": 0,
@@ -38,6 +40,10 @@ def test_languages_are_kept_as_codes(language: str) -> None:
         ({"temperature": -0.1}, "temperature -0.1 is not between 0 and 2"),
         ({"temperature": 2.5}, "temperature 2.5 is not between 0 and 2"),
         ({"temperature": float("nan")}, "temperature nan is not between 0 and 2"),
+        ({"window": 0.99}, "window 0.99 is not a length of 1 s or more"),
+        ({"window": -30.0}, "window -30 is not a length of 1 s or more"),
+        ({"window": float("nan")}, "window nan is not a length of 1 s or more"),
+        ({"window": float("inf")}, "window inf is not a length of 1 s or more"),
         ({"max_new_tokens": 0}, "max-new-tokens 0 is not at least 1"),
     ],
 )
@@ -60,6 +66,29 @@ def test_hints_list_the_choices() -> None:
 @pytest.mark.parametrize("temperature", [0, 0.2, 1, 2.0])
 def test_temperatures(temperature: float) -> None:
     assert Options(temperature=temperature).temperature == temperature
+
+
+@pytest.mark.parametrize("window", [1, 1.0, 7.5, 1200.0])
+def test_windows(window: float) -> None:
+    assert Options(window=window).window == window
+
+
+@pytest.mark.parametrize(
+    ("hotwords", "prompt", "context"),
+    [
+        (None, None, ""),
+        ("Marianne, Dashwood", None, "Marianne, Dashwood"),
+        (None, "He said so.", "He said so."),
+        ("Marianne, Dashwood", "He said so.", "Marianne, Dashwood He said so."),
+        (" Marianne\n", "\tHe said so. ", "Marianne He said so."),
+        ("", "He said so.", "He said so."),
+        (" ", "\n", ""),
+    ],
+)
+def test_context_is_hotwords_and_then_the_prompt(
+    hotwords: str | None, prompt: str | None, context: str
+) -> None:
+    assert Options(hotwords=hotwords, prompt=prompt).context == context
 
 
 def test_frozen_and_hashable() -> None:

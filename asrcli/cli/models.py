@@ -14,8 +14,31 @@ from asrcli.errors import CheckpointError
 
 app = typer.Typer(help="List models, fetch one, or say where one lies.")
 
-_COLUMNS = ("model", "family", "size", "languages", "times", "folder")
+_COLUMNS = (
+    "model",
+    "family",
+    "size",
+    "languages",
+    "language choice",
+    "hotwords",
+    "times",
+    "streaming",
+    "longest window",
+    "folder",
+)
+_NUMBERS = ("size", "languages", "longest window")
+_DISPENSABLE = (
+    "family",  # what the model's name begins with
+    "streaming",
+    "language choice",
+    "hotwords",
+    "times",
+    "longest window",
+    "languages",
+)
+"""What a narrow terminal goes without, first of all the first."""
 _MIN_FOLDER_WIDTH = 22
+_GAP = 3  # between columns, as rich sets this table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +50,18 @@ class _Row:
     hub_id: str
     num_parameters: int
     languages: int
+    language_choice: bool
+    hotwords: bool
     times: str
+    streaming: bool
+    max_duration: float
     path: str | None
 
 
 @app.callback(invoke_without_command=True)
 def list_models(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything, as JSON.")] = False,
 ) -> None:
     """List the short names that --model takes. Hub ids and local folders work as well."""
     if context.invoked_subcommand is not None:
@@ -87,7 +114,11 @@ def _rows() -> list[_Row]:
                 hub_id=alias.hub_id,
                 num_parameters=alias.num_parameters,
                 languages=alias.languages,
+                language_choice=family.language_choice,
+                hotwords=family.hotwords,
                 times=family.times,
+                streaming=family.streaming,
+                max_duration=family.max_duration,
                 path=None if folder is None else str(folder),
             )
         )
@@ -95,15 +126,35 @@ def _rows() -> list[_Row]:
 
 
 def _cells(row: _Row) -> tuple[str, ...]:
-    languages = "English" if row.languages == 1 else str(row.languages)
-    size = _size(row.num_parameters)
-    return row.name, row.family, size, languages, row.times, row.path or "-"
+    return (
+        row.name,
+        row.family,
+        _size(row.num_parameters),
+        "English" if row.languages == 1 else str(row.languages),
+        _answer(row.language_choice),
+        _answer(row.hotwords),
+        row.times,
+        _answer(row.streaming),
+        _length(row.max_duration),
+        row.path or "-",
+    )
 
 
 def _size(num_parameters: int) -> str:
     """Number of weights as people say it: 74M, 1.5B."""
     millions = round(num_parameters / 1e6)
     return f"{millions}M" if millions < 1000 else f"{num_parameters / 1e9:.1f}B"
+
+
+def _answer(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _length(duration: float) -> str:
+    """Seconds as people say them: 30 s, 20 min."""
+    if duration < 120:
+        return f"{duration:g} s"
+    return f"{duration / 60:.1f}".removesuffix(".0") + " min"
 
 
 def _print_table(rows: list[_Row]) -> None:
@@ -116,8 +167,8 @@ def _print_table(rows: list[_Row]) -> None:
     shown = _columns_that_fit(rows, console.width)
     for column in shown:
         table.add_column(
-            column,
-            justify="right" if column in ("size", "languages") else "left",
+            _heading(column),
+            justify="right" if column in _NUMBERS else "left",
             no_wrap=column != "folder",
             overflow="fold",
         )
@@ -130,13 +181,20 @@ def _print_table(rows: list[_Row]) -> None:
 
 def _columns_that_fit(rows: list[_Row], width: int) -> list[str]:
     """All, or fewer where the terminal leaves too little room for the folders."""
-    lines = [_COLUMNS, *map(_cells, rows)]
-    widths = {line[0]: max(map(len, line)) + 2 for line in zip(*lines, strict=True)}
+    widths = {
+        column: _GAP + max(map(len, (*_heading(column).split("\n"), *cells)))
+        for column, *cells in zip(_COLUMNS, *map(_cells, rows), strict=True)
+    }
     shown = list(_COLUMNS)
-    for column in ("family", "times", "languages"):
+    for column in _DISPENSABLE:
         if sum(widths[name] for name in shown if name != "folder") + _MIN_FOLDER_WIDTH > width:
             shown.remove(column)
     return shown
+
+
+def _heading(column: str) -> str:
+    """A column's name, word under word: it is to be no wider than what stands below it."""
+    return column.replace(" ", "\n")
 
 
 def _with_tilde(folder: str) -> str:

@@ -64,6 +64,14 @@ _Task = Annotated[
 _Prompt = Annotated[
     str | None, typer.Option("--prompt", metavar="TEXT", help="Text that sets spelling and style.")
 ]
+_Hotwords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hotwords",
+        metavar="TEXT",
+        help="Words to expect, names above all; may be repeated.",
+    ),
+]
 _Timestamps = Annotated[
     str, typer.Option("--timestamps", metavar="KIND", help=f"{' or '.join(TIMESTAMPS)}.")
 ]
@@ -73,6 +81,15 @@ _AudioContext = Annotated[
         "--audio-context",
         metavar="LENGTH",
         help=f"{' or '.join(AUDIO_CONTEXTS)}; auto is faster on short clips.",
+    ),
+]
+_Window = Annotated[
+    float | None,
+    typer.Option(
+        "--window",
+        metavar="SECONDS",
+        envvar="ASR_WINDOW",
+        help="Seconds at which recordings are cut; the model's own.",
     ),
 ]
 _Temperature = Annotated[
@@ -132,8 +149,10 @@ def transcribe(
     language: _Language = None,
     task: _Task = "transcribe",
     prompt: _Prompt = None,
+    hotwords: _Hotwords = None,
     timestamps: _Timestamps = "segment",
     audio_context: _AudioContext = "auto",
+    window: _Window = None,
     temperature: _Temperature = 0.0,
     seed: _Seed = 0,
     pattern: _Pattern = None,
@@ -163,8 +182,10 @@ def transcribe(
         language=language,
         task=task,
         prompt=prompt,
+        hotwords=_as_one(hotwords),
         timestamps=timestamps,
         audio_context=audio_context,
+        window=window,
         temperature=temperature,
         seed=seed,
     )
@@ -195,6 +216,11 @@ def _formats(names: Sequence[str] | None, output: str | None) -> list[str]:
         return list(dict.fromkeys(resolved))
     guessed = guess_format(output) if output else None
     return [guessed or "text"]
+
+
+def _as_one(hotwords: Sequence[str] | None) -> str | None:
+    """All words to expect as one text; None where there are none."""
+    return ", ".join(words.strip() for words in hotwords or () if words.strip()) or None
 
 
 def _raw_format(name: str | None, sampling_rate: int, num_channels: int) -> RawFormat | None:

@@ -16,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812  (the field's name for it)
 from torch import Tensor
 
 from asrcli.engine.layers import Linear, RmsNorm
+from asrcli.engine.packing import pack, pack_linear
 from asrcli.engine.token_cache import TokenCache, TokenShape
 
 QUERIES_AT_ONCE = 256  # of a prompt: bounds the memory of the scores of a long one
@@ -81,7 +82,8 @@ class DecoderOnly:
 
     def __init__(self, tower: AudioTower, weights: LanguageWeights) -> None:
         self.tower = tower
-        self.weights = weights
+        self.weights = pack(weights)
+        self._output = pack_linear(Linear(weights.output))
         self.device = weights.token_embedding.device
         self.dtype = weights.token_embedding.dtype
         self.max_length = weights.max_length
@@ -173,7 +175,7 @@ class DecoderOnly:
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
-        return F.linear(states, self.weights.output).float()
+        return self._output(states).float()
 
     def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines [n, 1, head_dim] of positions [n], reckoned in float32."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.layers import LayerNorm, Linear, attend, attend_all
+from asrcli.engine.packing import pack, pack_linear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,8 @@ class EncoderDecoder:
     """Runs the network over windows and over slots of a cache."""
 
     def __init__(self, weights: EncoderDecoderWeights) -> None:
-        self.weights = weights
+        self.weights = pack(weights)
+        self._output = pack_linear(Linear(weights.token_embedding))
         self.device = weights.token_embedding.device
         self.dtype = weights.token_embedding.dtype
         self.vocabulary_size, width = weights.token_embedding.shape
@@ -168,7 +170,7 @@ class EncoderDecoder:
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
-        return F.linear(states, self.weights.token_embedding).float()
+        return self._output(states).float()
 
     def _audio_mask(self, audio_lengths: Tensor) -> tuple[int, Tensor | None]:
         """The longest of the rows' encodings, and a mask where others are shorter."""

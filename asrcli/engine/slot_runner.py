@@ -115,8 +115,8 @@ class SlotRunner:
             if sequence.request.no_speech is None:
                 continue
             position, token_id = sequence.request.no_speech
-            probabilities = self.network.logits(states[row, position]).softmax(dim=-1)
-            sequence.no_speech_prob = float(probabilities[token_id])
+            logits = self.network.logits(states[row, position : position + 1])
+            sequence.no_speech_prob = float(logits.softmax(dim=-1)[0, token_id])
 
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row; see ``Runner``."""

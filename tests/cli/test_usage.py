@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from asrcli.models.registry import families
 from tests.cli.conftest import Run
 from tests.cli.runs import asr, environment, speech, write_wave
 
 HEAVY = ("torch", "transformers", "librosa", "av", "numpy", "huggingface_hub.hf_api")
 OPTIONS = """
-    -m --model -f --format -o --output -l --language --task --prompt --timestamps --audio-context
-    --temperature
-    --seed --pattern --raw --sampling-rate --channels --device --dtype --batch-size -q --quiet
-    -v --verbose -h --help
+    -m --model -f --format -o --output -l --language --task --prompt --hotwords --timestamps
+    --audio-context --window --temperature --seed --pattern --raw --sampling-rate --channels
+    --device --dtype --batch-size -q --quiet -v --verbose -h --help
 """
 
 
@@ -33,7 +33,7 @@ def test_help_lists_every_option(run: Run) -> None:
     listed = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", out.split("Options:")[1])
     assert [name for name in listed if name in OPTIONS.split()] == OPTIONS.split()
     assert set(listed) <= set(OPTIONS.split()), "an option that this list lacks"
-    for name in ("MODEL", "FORMAT", "LANGUAGE", "DEVICE", "DTYPE", "BATCH_SIZE"):
+    for name in ("MODEL", "FORMAT", "LANGUAGE", "WINDOW", "DEVICE", "DTYPE", "BATCH_SIZE"):
         assert f"ASR_{name}" in out
 
 
@@ -53,6 +53,12 @@ def test_no_arguments_show_the_help(run: Run) -> None:
         (["transcribe", "WAVE", "--batch-size", "0"], "invalid value for '--batch-size'"),
         (["transcribe", "WAVE", "--temperature", "warm"], "invalid value for '--temperature'"),
         (["transcribe", "WAVE", "--temperature", "3"], "temperature 3 is not between 0 and 2"),
+        (["transcribe", "WAVE", "--window", "0.5"], "window 0.5 is not a length of 1 s or more"),
+        (["transcribe", "WAVE", "--window", "-30"], "window -30 is not a length of 1 s or more"),
+        (["transcribe", "WAVE", "--window", "nan"], "window nan is not a length of 1 s or more"),
+        (["transcribe", "WAVE", "--window", "inf"], "window inf is not a length of 1 s or more"),
+        (["transcribe", "WAVE", "--window", "short"], "invalid value for '--window'"),
+        (["transcribe", "WAVE", "--hotwords"], "option '--hotwords' requires an argument"),
         (["transcribe", "WAVE", "-f", "docx"], "format 'docx' is unknown"),
         (["transcribe", "WAVE", "-l", "xx"], "language 'xx' is unknown"),
         (["transcribe", "WAVE", "-l", ""], "language '' is unknown"),
@@ -85,6 +91,16 @@ def test_wrong_usage(
     assert all(line.startswith("hint: ") for line in others)
     assert len(others) <= 1
     assert not list(tmp_path.glob("*.txt"))
+
+
+def test_a_window_can_be_set_once_and_for_all(
+    run: Run, wave: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASR_WINDOW", "0.2")
+    code, out, err = run("transcribe", wave)
+    assert (code, out, err) == (2, "", "error: window 0.2 is not a length of 1 s or more\n")
+    code, _, err = run("transcribe", wave, "--window", "20", "-m", "no/such-model")
+    assert (code, "window" in err) == (1, False)
 
 
 def test_an_unknown_language_lists_the_choices(run: Run, wave: str) -> None:
@@ -175,10 +191,11 @@ def test_an_unknown_architecture_is_named_with_its_folder(
     (folder / "config.json").write_text(json.dumps(config))
     code, _, err = run("transcribe", wave, "-m", str(folder))
     assert code == 1
-    assert err.splitlines() == [
-        f"error: {folder}: architecture FooForBar is unknown",
-        "hint: known: WhisperForConditionalGeneration",
-    ]
+    error, hint = err.splitlines()
+    assert error == f"error: {folder}: architecture FooForBar is unknown"
+    known = hint.removeprefix("hint: known: ").split(", ")
+    assert known == [name for family in families().values() for name in family.architectures]
+    assert "WhisperForConditionalGeneration" in known
 
 
 def test_empty_and_closed_standard_input() -> None:
