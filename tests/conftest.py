@@ -8,6 +8,8 @@ from asrcli.console import ConsoleReporter
 from asrcli.models.base import Checkpoint
 from asrcli.models.checkpoints import find_checkpoint
 from asrcli.recognizer import Recognizer
+from tests.checkpoints import GLM, QWEN, SPEECH
+from tests.checkpoints.speech_bank import SpeechBank, load_bank
 from tests.speech import Sentence, fetch_sentences
 
 
@@ -33,4 +35,24 @@ def whisper_base(base_checkpoint: Checkpoint) -> Iterator[Recognizer]:
 @pytest.fixture(scope="session")
 def whisper_base_bfloat16(base_checkpoint: Checkpoint) -> Iterator[Recognizer]:
     with Recognizer("whisper:base", device="cpu", dtype="bfloat16") as recognizer:
+        yield recognizer
+
+
+@pytest.fixture(scope="session")
+def speech_bank() -> SpeechBank:
+    """Words and phrases that nothing was trained on, by the voices that spoke for training."""
+    return load_bank(SPEECH)
+
+
+@pytest.fixture(scope="session")
+def qwen() -> Iterator[Recognizer]:
+    """The tiny Qwen3-ASR in float32."""
+    with Recognizer(str(QWEN), device="cpu", dtype="float32", batch_size=16) as recognizer:
+        yield recognizer
+
+
+@pytest.fixture(scope="session")
+def glm() -> Iterator[Recognizer]:
+    """The tiny GLM-ASR in float32."""
+    with Recognizer(str(GLM), device="cpu", dtype="float32", batch_size=16) as recognizer:
         yield recognizer

@@ -8,22 +8,20 @@ tokenizer.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from asrcli.engine.request import Request, Sampling
-from asrcli.errors import CheckpointError, UsageError
+from asrcli.errors import UsageError
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
-from asrcli.models.text_measures import compression_ratio
+from asrcli.models.text_measures import compression_ratio, mean_logprob
+from asrcli.models.vocabulary import Vocabulary
 from asrcli.transcript import Segment
 
 if TYPE_CHECKING:
     import torch
-    from tokenizers import Tokenizer
 
     from asrcli.engine.request import Hypothesis
     from asrcli.models.log_mel import LogMel
@@ -49,48 +47,6 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _FRAMED = re.compile(
     rf"(?:{'|'.join(FRAMINGS)})\s*:?\s*(?P<open>[{''.join(_QUOTES)}])(?P<rest>.*)", re.DOTALL
 )
-
-
-class Vocabulary:
-    """The ids of a checkpoint that mean something to its processor and its adapter."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._control_ids = {
-            token_id
-            for token_id, token in tokenizer.get_added_tokens_decoder().items()
-            if token.special or re.fullmatch(r"<\|.*\|>", token.content)
-        }
-
-    def token_id(self, name: str) -> int:
-        """Id of a special token. Raises CheckpointError where the tokenizer has none."""
-        token_id = self._tokenizer.token_to_id(name)
-        if token_id is None:
-            raise CheckpointError(f"the tokenizer has no token {name}")
-        return int(token_id)
-
-    def encode(self, text: str) -> list[int]:
-        """Ids of a text in which nothing is special, whatever it looks like."""
-        return list(self._plain.encode(text, add_special_tokens=False).ids)
-
-    def text_ids(self, token_ids: Iterable[int]) -> list[int]:
-        """Those ids that stand for text."""
-        return [token_id for token_id in token_ids if token_id not in self._control_ids]
-
-    def decode(self, token_ids: Iterable[int]) -> str:
-        """Text of ids, less a character that the bound on ids broke off."""
-        ids = self.text_ids(token_ids)
-        return str(self._tokenizer.decode(ids, skip_special_tokens=True)).rstrip("\ufffd")
-
-    @cached_property
-    def _plain(self) -> Tokenizer:
-        """The tokenizer as it would be without added tokens.
-
-        Not without some of them: those that are left would be given other ids.
-        """
-        settings = json.loads(self._tokenizer.to_str())
-        settings["added_tokens"] = []
-        return type(self._tokenizer).from_str(json.dumps(settings))
 
 
 class GlmAsrProcessor:
@@ -214,7 +170,7 @@ class GlmAsrAdapter:
                 end=window.end,
                 text=text,
                 tokens=tuple(self._vocabulary.text_ids(hypothesis.token_ids)),
-                avg_logprob=_mean_logprob(hypothesis),
+                avg_logprob=mean_logprob(hypothesis),
                 compression_ratio=compression_ratio(text),
                 temperature=options.temperature,
             )
@@ -259,14 +215,6 @@ def _closes_first(text: str, opening: str, closing: str, is_closed: bool) -> boo
     if ends is None or begins is None:
         return ends is not None and not is_closed
     return ends.start() < begins.start()
-
-
-def _mean_logprob(hypothesis: Hypothesis) -> float:
-    """Mean over all ids and the end."""
-    logprobs = list(hypothesis.logprobs)
-    if hypothesis.eos_logprob is not None:
-        logprobs.append(hypothesis.eos_logprob)
-    return sum(logprobs) / max(1, len(logprobs))
 
 
 def load(

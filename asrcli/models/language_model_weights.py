@@ -11,6 +11,7 @@ from torch import Tensor
 from asrcli.engine.decoder_only import LanguageLayer, LanguageWeights
 from asrcli.engine.layers import Linear, RmsNorm
 from asrcli.errors import CheckpointError
+from asrcli.models.weight_reader import WeightReader
 
 PREFIX = "model.language_model."
 OUTPUT = "lm_head.weight"
@@ -32,23 +33,16 @@ def read_language_model(
         KeyError: a weight or a setting is missing; its name is the argument.
         CheckpointError: positions are scaled in a way that is not known here.
     """
-    return _Reader(tensors, config, device, dtype).read()
+    reader = WeightReader(tensors, device, dtype)
+    return _Layers(reader, config).read()
 
 
-class _Reader:
-    """Looks weights up by name and fuses those that are used together."""
+class _Layers:
+    """Puts the weights where the network wants them."""
 
-    def __init__(
-        self,
-        tensors: Mapping[str, Tensor],
-        config: Mapping[str, Any],
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> None:
-        self._tensors = tensors
+    def __init__(self, reader: WeightReader, config: Mapping[str, Any]) -> None:
+        self._reader = reader
         self._config = config
-        self._device = device
-        self._dtype = dtype
         self._num_heads = int(config["num_attention_heads"])
         self._head_dim = int(
             config.get("head_dim") or int(config["hidden_size"]) // self._num_heads
@@ -56,9 +50,8 @@ class _Reader:
         self._epsilon = float(config.get("rms_norm_eps", 1e-6))
 
     def read(self) -> LanguageWeights:
-        config = self._config
-        embedding = self._cast(self._tensors[f"{PREFIX}embed_tokens.weight"])
-        output = self._tensors.get(OUTPUT)
+        config, reader = self._config, self._reader
+        embedding = reader.tensor(f"{PREFIX}embed_tokens.weight")
         return LanguageWeights(
             token_embedding=embedding,
             layers=tuple(
@@ -66,23 +59,24 @@ class _Reader:
                 for index in range(int(config["num_hidden_layers"]))
             ),
             norm=self._norm(f"{PREFIX}norm"),
-            output=embedding if output is None else self._cast(output),
+            output=reader.tensor(OUTPUT) if reader.has(OUTPUT) else embedding,
             num_heads=self._num_heads,
             num_key_value_heads=int(config["num_key_value_heads"]),
             head_dim=self._head_dim,
-            rotary_frequencies=self._frequencies(),
+            rotary_frequencies=self._frequencies().to(reader.device),
             max_length=int(config["max_position_embeddings"]),
         )
 
     def _layer(self, name: str) -> LanguageLayer:
         attention = f"{name}self_attn."
-        has_norms = f"{attention}q_norm.weight" in self._tensors
+        has_norms = self._reader.has(f"{attention}q_norm.weight")
         scale = self._head_dim**-0.5
-        projections = [f"{attention}{part}_proj" for part in ("q", "k", "v")]
-        query_scale = 1.0 if has_norms else scale
         return LanguageLayer(
             attention_norm=self._norm(f"{name}input_layernorm"),
-            qkv=self._linear(*projections, scales=(query_scale, 1.0, 1.0)),
+            qkv=self._linear(
+                *(f"{attention}{part}_proj" for part in "qkv"),
+                query_scale=1.0 if has_norms else scale,
+            ),
             query_norm=self._norm(f"{attention}q_norm", scale=scale) if has_norms else None,
             key_norm=self._norm(f"{attention}k_norm") if has_norms else None,
             attention_out=self._linear(f"{attention}o_proj"),
@@ -100,33 +94,11 @@ class _Reader:
             raise CheckpointError(f"rotary positions of type {kind!r} are unknown")
         base = float(rotary.get("rope_theta") or self._config.get("rope_theta") or 10_000.0)
         steps = torch.arange(0, self._head_dim, 2, dtype=torch.float32) / self._head_dim
-        return (1.0 / base**steps).to(self._device)
+        return 1.0 / base**steps
 
-    def _linear(self, *names: str, scales: tuple[float, ...] | None = None) -> Linear:
-        """Affine maps of one input, stacked and each scaled; a missing bias is zeros."""
-        factors = scales or (1.0,) * len(names)
-        weights = [self._tensors[f"{name}.weight"] for name in names]
-        biases = [self._tensors.get(f"{name}.bias") for name in names]
-        weight = self._scaled(weights, factors)
-        if all(bias is None for bias in biases):
-            return Linear(weight)
-        filled = [
-            torch.zeros(len(weight)) if bias is None else bias
-            for weight, bias in zip(weights, biases, strict=True)
-        ]
-        return Linear(weight, self._scaled(filled, factors))
-
-    def _scaled(self, parts: list[Tensor], factors: tuple[float, ...]) -> Tensor:
-        """Parts of a stack, multiplied in float32 where they are, cast before they are joined."""
-        return torch.cat(
-            [
-                self._cast(part if factor == 1.0 else part.float() * factor)
-                for part, factor in zip(parts, factors, strict=True)
-            ]
-        )
+    def _linear(self, *names: str, query_scale: float = 1.0) -> Linear:
+        """Whether there are biases is up to the checkpoint."""
+        return self._reader.linear(*names, query_scale=query_scale, without_bias=("_proj",))
 
     def _norm(self, name: str, scale: float = 1.0) -> RmsNorm:
-        return RmsNorm(self._scaled([self._tensors[f"{name}.weight"]], (scale,)), self._epsilon)
-
-    def _cast(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self._device, self._dtype)
+        return RmsNorm(self._reader.tensor(f"{name}.weight", scale=scale), self._epsilon)

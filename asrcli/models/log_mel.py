@@ -1,4 +1,4 @@
-"""Log-mel spectrograms as Whisper was trained on them (openai/whisper, ``audio.py``)."""
+"""Log-mel spectrograms as Whisper (openai/whisper, ``audio.py``) and Qwen3-ASR were trained on."""
 
 from __future__ import annotations
 
@@ -49,14 +49,53 @@ class LogMel:
         # FFT of zeros keeps the last frames from seeing a mirror image of the window's end.
         num_padded = min(len(samples) + 2 * FFT_LENGTH, self.num_samples)
         padded = torch.nn.functional.pad(torch.from_numpy(samples), (0, num_padded - len(samples)))
-        spectrum = torch.stft(
-            padded, FFT_LENGTH, HOP_LENGTH, window=self._window, return_complex=True
-        )
-        power = spectrum[:, :-1].abs().square_()
+        power = _power(padded, self._window)
         log_power = torch.full((len(self._filters), self.num_frames), POWER_FLOOR).log10_()
         log_power[:, : power.shape[1]] = (self._filters @ power).clamp_(min=POWER_FLOOR).log10_()
-        log_power = torch.maximum(log_power, log_power.max() - DYNAMIC_RANGE)
-        return (log_power + 4.0) / 4.0
+        return _level(log_power)
+
+
+class UnpaddedLogMel:
+    """Extracts features that are as long as the window, as Qwen3-ASR was trained on them.
+
+    A window is always extracted by itself: behind it stands its own mirror image, not silence, so
+    that padding samples up to a longer neighbour would change its last frame and their number.
+
+    Args:
+        num_mel_bins: 128 in the published checkpoints.
+        min_num_samples: shorter windows are padded with silence up to this.
+    """
+
+    def __init__(self, num_mel_bins: int, min_num_samples: int = 8000) -> None:
+        self._min_num_samples = min_num_samples
+        self._filters = _mel_filters(num_mel_bins)
+        self._window = torch.hann_window(FFT_LENGTH)
+
+    def __call__(self, samples: NDArray[np.float32]) -> Tensor:
+        """Features of one window.
+
+        Args:
+            samples: float32 [num_samples], 16 kHz mono.
+
+        Returns:
+            float32 [num_mel_bins, num_frames], a frame for each whole 160 samples.
+        """
+        missing = max(0, self._min_num_samples - len(samples))
+        padded = torch.nn.functional.pad(torch.from_numpy(samples), (0, missing))
+        power = _power(padded, self._window)
+        return _level((self._filters @ power).clamp_(min=POWER_FLOOR).log10_())
+
+
+def _power(samples: Tensor, window: Tensor) -> Tensor:
+    """Power of each frequency, [FFT_LENGTH / 2 + 1, num_frames]; the frame past the end is left."""
+    spectrum = torch.stft(samples, FFT_LENGTH, HOP_LENGTH, window=window, return_complex=True)
+    return spectrum[:, :-1].abs().square_()
+
+
+def _level(log_power: Tensor) -> Tensor:
+    """Decades of power, cut off far below the loudest, to a range about 0."""
+    log_power = torch.maximum(log_power, log_power.max() - DYNAMIC_RANGE)
+    return (log_power + 4.0) / 4.0
 
 
 @lru_cache

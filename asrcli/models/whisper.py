@@ -8,7 +8,6 @@ checkpoint's tokenizer: the id of 0.00 s is 50363, 50364 or 50365, depending on 
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from asrcli.engine.request import LogitsRule, Request, Sampling
 from asrcli.errors import UsageError
 from asrcli.languages import language_name
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
+from asrcli.models.text_measures import compression_ratio
 from asrcli.models.whisper_rules import build_rules
 from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
@@ -199,7 +199,7 @@ class WhisperAdapter:
                 tokens=tuple(token_ids),
                 avg_logprob=avg_logprob,
                 no_speech_prob=hypothesis.no_speech_prob,
-                compression_ratio=_compression_ratio(whole),
+                compression_ratio=compression_ratio(whole),
                 temperature=options.temperature,
                 language=language,
             )
@@ -269,12 +269,6 @@ class WhisperAdapter:
         """Text of ids below the end token, less a character that the bound on ids broke off."""
         text: str = self._vocabulary.tokenizer.decode(token_ids, skip_special_tokens=True)
         return text.rstrip("\ufffd")
-
-
-def _compression_ratio(text: str) -> float:
-    """Bytes of the text over those of its zlib form: high where it repeats itself."""
-    data = text.encode()
-    return len(data) / len(zlib.compress(data)) if data else 0.0
 
 
 def load(

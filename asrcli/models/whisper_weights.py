@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from asrcli.engine.encoder_decoder import (
     DecoderLayer,
@@ -14,11 +13,13 @@ from asrcli.engine.encoder_decoder import (
     EncoderDecoderWeights,
     EncoderLayer,
 )
-from asrcli.engine.layers import LayerNorm, Linear
-from asrcli.errors import CheckpointError
+from asrcli.engine.layers import Linear
+from asrcli.models.weight_reader import WeightReader, missing
 
 if TYPE_CHECKING:
     from asrcli.models.base import ModelFiles
+
+PREFIX = "model."
 
 
 def build_network(files: ModelFiles, device: torch.device, dtype: torch.dtype) -> EncoderDecoder:
@@ -27,51 +28,41 @@ def build_network(files: ModelFiles, device: torch.device, dtype: torch.dtype) -
     Raises:
         CheckpointError: the configuration or a weight is missing.
     """
+    reader = WeightReader(files.tensors, device, dtype, prefix=PREFIX)
     try:
-        return EncoderDecoder(_Reader(files.tensors, files.config, device, dtype).read())
+        return EncoderDecoder(_Layers(reader, files.config).read())
     except KeyError as error:
-        raise CheckpointError(
-            f"{files.tokenizer_path.parent}: {error.args[0]} is missing from the checkpoint",
-            hint="the files may be damaged or of another kind of model; fetch them again",
-        ) from None
+        raise missing(error.args[0], files.tokenizer_path.parent) from None
 
 
-class _Reader:
-    """Looks weights up by name and fuses those that are used together."""
+class _Layers:
+    """Puts the weights where the network wants them."""
 
-    def __init__(
-        self,
-        tensors: Mapping[str, Tensor],
-        config: Mapping[str, Any],
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> None:
-        self._tensors = tensors
+    def __init__(self, reader: WeightReader, config: Mapping[str, Any]) -> None:
+        self._reader = reader
         self._config = config
-        self._device = device
-        self._dtype = dtype
         self._num_heads = int(config["encoder_attention_heads"])
         self._query_scale = (int(config["d_model"]) // self._num_heads) ** -0.5
 
     def read(self) -> EncoderDecoderWeights:
-        config = self._config
+        config, reader = self._config, self._reader
         return EncoderDecoderWeights(
             convolutions=tuple(
                 (
-                    self._tensor(f"encoder.conv{number}.weight"),
-                    self._tensor(f"encoder.conv{number}.bias"),
+                    reader.tensor(f"encoder.conv{number}.weight"),
+                    reader.tensor(f"encoder.conv{number}.bias"),
                     stride,
                 )
                 for number, stride in ((1, 1), (2, 2))
             ),
-            audio_positions=self._tensor("encoder.embed_positions.weight"),
+            audio_positions=reader.tensor("encoder.embed_positions.weight"),
             encoder_layers=tuple(
                 EncoderLayer(**self._layer(f"encoder.layers.{index}"))
                 for index in range(config["encoder_layers"])
             ),
-            encoder_norm=self._norm("encoder.layer_norm"),
-            token_embedding=self._tensor("decoder.embed_tokens.weight"),
-            token_positions=self._tensor("decoder.embed_positions.weight"),
+            encoder_norm=reader.norm("encoder.layer_norm"),
+            token_embedding=reader.tensor("decoder.embed_tokens.weight"),
+            token_positions=reader.tensor("decoder.embed_positions.weight"),
             decoder_layers=tuple(
                 DecoderLayer(
                     **self._layer(f"decoder.layers.{index}"),
@@ -79,17 +70,17 @@ class _Reader:
                 )
                 for index in range(config["decoder_layers"])
             ),
-            decoder_norm=self._norm("decoder.layer_norm"),
+            decoder_norm=reader.norm("decoder.layer_norm"),
             num_heads=self._num_heads,
         )
 
     def _layer(self, name: str) -> dict[str, Any]:
-        attention = f"{name}.self_attn"
+        attention, reader = f"{name}.self_attn", self._reader
         return {
-            "attention_norm": self._norm(f"{attention}_layer_norm"),
+            "attention_norm": reader.norm(f"{attention}_layer_norm"),
             "qkv": self._fuse(f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj"),
             "attention_out": self._fuse(f"{attention}.out_proj"),
-            "feed_forward_norm": self._norm(f"{name}.final_layer_norm"),
+            "feed_forward_norm": reader.norm(f"{name}.final_layer_norm"),
             "feed_forward_in": self._fuse(f"{name}.fc1"),
             "feed_forward_out": self._fuse(f"{name}.fc2"),
         }
@@ -97,31 +88,11 @@ class _Reader:
     def _audio_attention(self, name: str) -> dict[str, Any]:
         attention = f"{name}.encoder_attn"
         return {
-            "audio_norm": self._norm(f"{attention}_layer_norm"),
+            "audio_norm": self._reader.norm(f"{attention}_layer_norm"),
             "audio_query": self._fuse(f"{attention}.q_proj"),
             "audio_key_value": self._fuse(f"{attention}.k_proj", f"{attention}.v_proj"),
             "audio_out": self._fuse(f"{attention}.out_proj"),
         }
 
     def _fuse(self, *names: str) -> Linear:
-        """Affine maps of one input, stacked; a map without a bias (the keys') gets zeros."""
-        weights, biases = [], []
-        for name in names:
-            scale = self._query_scale if name.endswith("q_proj") else 1.0
-            weight = self._raw(f"{name}.weight").float()
-            bias = self._tensors.get(f"model.{name}.bias")
-            weights.append(weight * scale)
-            biases.append(torch.zeros(len(weight)) if bias is None else bias.float() * scale)
-        return Linear(self._cast(torch.cat(weights)), self._cast(torch.cat(biases)))
-
-    def _norm(self, name: str) -> LayerNorm:
-        return LayerNorm(self._tensor(f"{name}.weight"), self._tensor(f"{name}.bias"))
-
-    def _tensor(self, name: str) -> Tensor:
-        return self._cast(self._raw(name))
-
-    def _raw(self, name: str) -> Tensor:
-        return self._tensors[f"model.{name}"]
-
-    def _cast(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self._device, self._dtype)
+        return self._reader.linear(*names, query_scale=self._query_scale, without_bias=("k_proj",))

@@ -7,6 +7,7 @@ Needs flite and espeak-ng. Writes the checkpoint to ``tests/data``, in about an 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import time
@@ -21,14 +22,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.checkpoints import processors
+from tests.checkpoints import DATA, SPEECH, processors
 from tests.checkpoints.mixing import Mixer, Utterance
 from tests.checkpoints.speech_bank import save_bank
 from tests.checkpoints.synthesis import make_bank
 from tests.checkpoints.vocabulary import ALL_WORDS
-
-DATA = Path(__file__).parents[1] / "data"
-SPEECH = DATA / "speech.ogg"
 
 PEAK_RATE = 2e-3
 WARM_UP_STEPS = 100
@@ -284,10 +282,15 @@ def save(task: Any, folder: Path) -> None:
     config.pad_token_id = task.processor.tokenizer.pad_token_id
     config.max_new_tokens = 64
     weights = {name: value.half() for name, value in task.model.state_dict().items()}
-    task.model.config.dtype = torch.float16
     task.model.save_pretrained(folder, state_dict=weights)
-    task.model.config.dtype = torch.float32
     task.processor.save_pretrained(folder)
+    # transformers states the format of the model in memory.
+    path = folder / "config.json"
+    stated = json.loads(path.read_text())
+    for part in (stated, stated["text_config"], stated["audio_config"]):
+        if "dtype" in part:
+            part["dtype"] = "float16"
+    path.write_text(json.dumps(stated, indent=2, sort_keys=True) + "\n")
 
 
 TASKS = {"qwen3-asr": Qwen3AsrTask, "glm-asr": GlmAsrTask}

@@ -63,7 +63,7 @@ class Scripted:
             )
             for number in range(2 if spoken else 0)
         )
-        losses = ("0.0-2.0 s: no end",) if 0.7 < float(window.samples.max()) else ()
+        losses = ("0.0-2.0 s: no end",) if float(window.samples.max()) > 0.7 else ()
         language = "en" if spoken else None
         future.set_result(Recognition(segments=segments, language=language, losses=losses))
         return future

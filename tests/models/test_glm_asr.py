@@ -23,11 +23,11 @@ from asrcli.models.glm_asr import (
     MAX_INSTRUCTION_TOKENS,
     GlmAsrAdapter,
     GlmAsrProcessor,
-    Vocabulary,
     count_places,
     strip_framing,
 )
 from asrcli.models.log_mel import LogMel
+from asrcli.models.vocabulary import Vocabulary
 from asrcli.options import Options
 from asrcli.transcript import Segment
 from tests.checkpoints.processors import NUM_MEL_BINS

@@ -1,0 +1,91 @@
+"""Looking weights up by name, in the format they run in; fusing those that are used together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from asrcli.engine.layers import LayerNorm, Linear
+from asrcli.errors import CheckpointError
+
+
+class WeightReader:
+    """Gives a checkpoint's weights in ``dtype`` on ``device``.
+
+    Args:
+        tensors: weights by name.
+        prefix: what all names begin with.
+
+    Raises:
+        KeyError: in every method, where a weight is missing; its name is the argument.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Tensor],
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        prefix: str = "",
+    ) -> None:
+        self.device = device
+        self._tensors = tensors
+        self._dtype = dtype
+        self._prefix = prefix
+
+    def has(self, name: str) -> bool:
+        """Whether there is a weight of that name."""
+        return f"{self._prefix}{name}" in self._tensors
+
+    def tensor(self, name: str, *, scale: float = 1.0) -> Tensor:
+        """A weight, multiplied in float32 where it is to be scaled."""
+        return self._cast(self._tensors[f"{self._prefix}{name}"], scale)
+
+    def norm(self, name: str) -> LayerNorm:
+        """A layer norm."""
+        return LayerNorm(self.tensor(f"{name}.weight"), self.tensor(f"{name}.bias"))
+
+    def linear(
+        self,
+        *names: str,
+        query_scale: float = 1.0,
+        without_bias: tuple[str, ...] = (),
+    ) -> Linear:
+        """Affine maps of one input, stacked.
+
+        Args:
+            query_scale: multiplies what ends in "q_proj": queries carry their 1/sqrt(head_dim).
+            without_bias: ends of names that may lack a bias, which then is zeros; where none of the
+                maps has one, the stack has none either.
+        """
+        scales = [query_scale if name.endswith("q_proj") else 1.0 for name in names]
+        weights = [
+            self.tensor(f"{name}.weight", scale=scale)
+            for name, scale in zip(names, scales, strict=True)
+        ]
+        biased = [self.has(f"{name}.bias") or not name.endswith(without_bias) for name in names]
+        if not any(biased):
+            return Linear(torch.cat(weights))
+        biases = [
+            self.tensor(f"{name}.bias", scale=scale)
+            if is_biased
+            else self._cast(torch.zeros(len(weight)), 1.0)
+            for name, scale, is_biased, weight in zip(names, scales, biased, weights, strict=True)
+        ]
+        return Linear(torch.cat(weights), torch.cat(biases))
+
+    def _cast(self, tensor: Tensor, scale: float) -> Tensor:
+        scaled = tensor if scale == 1.0 else tensor.float() * scale
+        return scaled.to(self.device, self._dtype)
+
+
+def missing(name: str, folder: Path | None = None) -> CheckpointError:
+    """What to say of a weight or a setting that a checkpoint lacks."""
+    where = "" if folder is None else f"{folder}: "
+    return CheckpointError(
+        f"{where}{name} is missing from the checkpoint",
+        hint="the files may be damaged or of another kind of model; fetch them again",
+    )
