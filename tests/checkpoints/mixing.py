@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.checkpoints.speech_bank import SAMPLING_RATE, SpeechBank
-from tests.checkpoints.vocabulary import WORDS, is_held_out
+from tests.checkpoints.vocabulary import DIGITS, WORDS, is_held_out
 
 MAX_DURATION = 12.0  # s: the longest utterance that the checkpoints are trained on
 _GAPS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35)  # s between the words of a sequence
-_PAUSES = (0.3, 0.9)  # s between the sequences of a long utterance
+_PAUSES = (0.08, 0.3, 0.9)  # s between the sequences of a long utterance: short ones, long ones
 _MIX_VOICES = 0.15  # share of sequences whose words come from several voices
 
 
@@ -72,14 +72,36 @@ class Mixer:
         pieces: list[NDArray[np.float32]] = []
         words: tuple[str, ...] = ()
         num_samples = 0
+        first = self._chance.randrange(len(_PAUSES) - 1)
+        pauses = _PAUSES[first : first + 2]
         while True:
             more = self._short(language)
-            pause = silence(self._chance.uniform(*_PAUSES) if pieces else 0.0)
+            pause = silence(self._chance.uniform(*pauses) if pieces else 0.0)
             num_samples += len(pause) + len(more.samples)
             if pieces and num_samples > duration * SAMPLING_RATE:
                 return Utterance(np.concatenate(pieces), words, language)
             pieces += [pause, more.samples]
             words += more.words
+
+    def stream(self, language: str, duration: float) -> Utterance:
+        """Words of one voice without a pause, as many as fit into ``duration`` seconds."""
+        voice = self._chance.choice(self._bank.voices(language))
+        gaps = sorted(self._chance.choices((0.03, 0.06, 0.1, 0.15), k=2))
+        vocabulary = DIGITS if language == "English" else WORDS[language]
+        if self._chance.random() < 0.5:
+            vocabulary = WORDS[language]
+        pieces: list[NDArray[np.float32]] = []
+        words: tuple[str, ...] = ()
+        num_samples = 0
+        while True:
+            word = self._chance.choice(vocabulary)
+            take = self._chance.choice(self._bank.takes(language, voice, word)).samples
+            gap = silence(self._chance.uniform(*gaps))
+            num_samples += len(take) + len(gap)
+            if pieces and num_samples > duration * SAMPLING_RATE:
+                return Utterance(np.concatenate(pieces), words, language)
+            pieces += [take * np.float32(self._chance.uniform(0.7, 1.0)), gap]
+            words += (word,)
 
     def nothing(self) -> Utterance:
         """Silence, or noise."""
@@ -95,7 +117,11 @@ class Mixer:
         if self._chance.random() < 0.5:
             positions = np.arange(0, len(samples) - 1, self._chance.uniform(0.94, 1.07))
             samples = np.interp(positions, np.arange(len(samples)), samples).astype(np.float32)
-        around = [silence(self._chance.choice((0, 1)) * self._chance.uniform(0, 0.6)) for _ in "ab"]
+        room = max(0.0, MAX_DURATION - len(samples) / SAMPLING_RATE)
+        around = [
+            silence(self._chance.choice((0, 1)) * self._chance.uniform(0, min(0.6, room / 2)))
+            for _ in "ab"
+        ]
         samples = np.concatenate([self._sliver(), around[0], samples, around[1], self._sliver()])
         samples = samples * np.float32(10 ** self._chance.uniform(-1.0, 0.0))
         level = 10 ** self._chance.uniform(-4.5, -2.4) if self._chance.random() < 0.6 else 0.0

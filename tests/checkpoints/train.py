@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from tests.checkpoints.speech_bank import save_bank
 from tests.checkpoints.synthesis import make_bank
 from tests.checkpoints.vocabulary import ALL_WORDS
 
-PEAK_RATE = 2e-3
 WARM_UP_STEPS = 100
 BATCH_DURATION = 150.0  # s of audio, with padding
 POOL = 192  # utterances that are sorted by length before they are cut into batches
@@ -36,6 +35,34 @@ CONTEXT_SHARE = 0.12
 PROMPTS = ("Write down the words", "Transcribe", "What is said")  # for GLM, beside its own
 CTC_LAYER = 1  # where words are read off the language model's audio positions
 IGNORED = -100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A part of the training, with a cosine of its own.
+
+    Attributes:
+        minutes: how long it takes.
+        rate: learning rate at its peak.
+        long: share of long utterances.
+        durations: shortest and longest of these, in seconds, silence around them left out.
+        ctc: weight of the auxiliary loss in the first 60 % of the stage; a third of it later.
+        row: for GLM, share of batches in rows of the real 30 s; ten times as much near the end.
+    """
+
+    minutes: float
+    rate: float
+    long: float
+    durations: tuple[float, float]
+    ctc: float
+    row: float
+
+
+STAGES = (
+    Stage(minutes=45, rate=2e-3, long=0.3, durations=(3.0, 11.0), ctc=0.5, row=0.02),
+    # Windows of full length, which are mostly what recordings are cut into.
+    Stage(minutes=20, rate=8e-4, long=0.75, durations=(6.0, 12.0), ctc=0.0, row=0.05),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +94,11 @@ class Qwen3AsrTask:
         return Example(utterance, *(_ids(self.processor, t) for t in (before, behind, answer)))
 
     def features(
-        self, samples: list[NDArray[np.float32]], chance: random.Random, progress: float
+        self,
+        samples: list[NDArray[np.float32]],
+        chance: random.Random,
+        stage: Stage,
+        progress: float,
     ) -> tuple[Tensor, Tensor]:
         """Features window by window, padded as features: (batch, mel, frames), (batch, frames)."""
         extract = self.processor.feature_extractor
@@ -107,12 +138,16 @@ class GlmAsrTask:
         return Example(utterance, *(_ids(self.processor, t) for t in (before, behind, answer)))
 
     def features(
-        self, samples: list[NDArray[np.float32]], chance: random.Random, progress: float
+        self,
+        samples: list[NDArray[np.float32]],
+        chance: random.Random,
+        stage: Stage,
+        progress: float,
     ) -> tuple[Tensor, Tensor]:
         """Rows of one length: short ones at first for speed, the real 30 s now and then."""
         num_frames = -(-max(len(one) for one in samples) // 1280) * 8
         num_frames += chance.choice((0, 0, 80, 320, 640))
-        if chance.random() < (0.02 if progress < 0.85 else 0.3):
+        if chance.random() < (stage.row if progress < 0.85 else 10 * stage.row):
             num_frames, samples = 3000, samples[:8]
         made = self.processor.feature_extractor(
             samples, sampling_rate=16000, padding="max_length", max_length=num_frames * 160,
@@ -126,23 +161,29 @@ def _ids(processor: Any, text: str) -> list[int]:
     return ids
 
 
-def make_utterance(mixer: Mixer, languages: tuple[str, ...], chance: random.Random) -> Utterance:
+def make_utterance(
+    mixer: Mixer, languages: tuple[str, ...], stage: Stage, chance: random.Random
+) -> Utterance:
     """One utterance of the mixture that the checkpoints are trained on."""
     kind = chance.random()
     language = chance.choice(languages)
     if kind < 0.04:
         return mixer.nothing()
-    if kind < 0.42:
+    if kind < 0.04 + stage.long:
+        duration = chance.uniform(*stage.durations)
+        make = mixer.stream if chance.random() < 0.4 else mixer.long
+        return mixer.in_the_wild(make(language, duration))
+    if chance.random() < 0.55:
         return mixer.in_the_wild(mixer.sequence(language, chance.randint(1, 8)))
-    if kind < 0.70:
-        return mixer.in_the_wild(mixer.phrase(language))
-    return mixer.in_the_wild(mixer.long(language, chance.uniform(3.0, 11.0)))
+    return mixer.in_the_wild(mixer.phrase(language))
 
 
-def make_batches(task: Any, mixer: Mixer, chance: random.Random) -> Iterator[list[Example]]:
+def make_batches(
+    task: Any, mixer: Mixer, stage: Stage, chance: random.Random
+) -> Iterator[list[Example]]:
     """Batches of like length, without end."""
     while True:
-        pool = [make_utterance(mixer, task.languages, chance) for _ in range(POOL)]
+        pool = [make_utterance(mixer, task.languages, stage, chance) for _ in range(POOL)]
         pool.sort(key=lambda utterance: utterance.duration)
         batches: list[list[Example]] = []
         while pool:
@@ -163,10 +204,12 @@ class Batch:
     word_ids: list[list[int]]
 
 
-def collate(task: Any, examples: list[Example], chance: random.Random, progress: float) -> Batch:
+def collate(
+    task: Any, examples: list[Example], stage: Stage, chance: random.Random, progress: float
+) -> Batch:
     """Pad a list of examples on the right."""
     samples = [example.utterance.samples for example in examples]
-    features, mask = task.features(samples, chance, progress)
+    features, mask = task.features(samples, chance, stage, progress)
     examples = examples[: len(features)]
     counts = [int(n) for n in task.processor._get_audio_token_length(mask.sum(-1))]
     audio_id = task.model.config.audio_token_id
@@ -209,10 +252,10 @@ def ctc_loss(states: Tensor, head: nn.Module, batch: Batch) -> Tensor:
 
 
 class Trainer:
-    """AdamW on one cosine over a span of time; one long cosine beats warm restarts."""
+    """AdamW on one cosine over a stage; one long cosine beats warm restarts."""
 
-    def __init__(self, task: Any, minutes: float) -> None:
-        self._task, self._minutes = task, minutes
+    def __init__(self, task: Any, stage: Stage) -> None:
+        self._task, self._stage = task, stage
         hidden = task.model.config.text_config.hidden_size
         self._heads = nn.ModuleList(nn.Linear(hidden, len(ALL_WORDS) + 1) for _ in range(2))
         parameters = [*task.model.parameters(), *self._heads.parameters()]
@@ -221,7 +264,7 @@ class Trainer:
             {"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.02},
             {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
         ]
-        self._optimizer = torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.98))
+        self._optimizer = torch.optim.AdamW(groups, lr=stage.rate, betas=(0.9, 0.98))
         self._states: dict[str, Tensor] = {}
         layer = task.model.model.language_model.layers[CTC_LAYER]
         layer.register_forward_hook(self._keep)
@@ -231,7 +274,7 @@ class Trainer:
 
     def step(self, batch: Batch, step: int, progress: float) -> tuple[float, float, float]:
         """One update; gives the losses of answer and words, and the share of right answer ids."""
-        rate = PEAK_RATE * min(1.0, (step + 1) / WARM_UP_STEPS)
+        rate = self._stage.rate * min(1.0, (step + 1) / WARM_UP_STEPS)
         rate *= 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress))
         for group in self._optimizer.param_groups:
             group["lr"] = rate
@@ -242,7 +285,7 @@ class Trainer:
         at_audio = batch.inputs["input_ids"] == self._task.model.config.audio_token_id
         words = ctc_loss(self._states["language model"][at_audio], self._heads[0], batch)
         early = ctc_loss(output.audio_hidden_states, self._heads[1], batch)
-        weight = 0.5 if progress < 0.6 else 0.15
+        weight = self._stage.ctc * (1.0 if progress < 0.6 else 0.3)
         loss = answer + weight * (words + 0.5 * early)
         self._optimizer.zero_grad()
         torch.autograd.backward(loss)
@@ -257,10 +300,11 @@ class Trainer:
         means = np.zeros(3)
         for step, examples in enumerate(batches):
             minutes = (time.monotonic() - start) / 60
-            if minutes >= self._minutes:
+            if minutes >= self._stage.minutes:
                 break
-            batch = collate(self._task, examples, chance, minutes / self._minutes)
-            means += self.step(batch, step, minutes / self._minutes)
+            progress = minutes / self._stage.minutes
+            batch = collate(self._task, examples, self._stage, chance, progress)
+            means += self.step(batch, step, progress)
             if step % 100 == 99:
                 answer, words, right = means / 100
                 print(
@@ -299,7 +343,8 @@ TASKS = {"qwen3-asr": Qwen3AsrTask, "glm-asr": GlmAsrTask}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=[*TASKS, "speech"])
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--speed", type=float, default=1.0, help="shortens all stages")
+    parser.add_argument("--resume", type=Path, help="go on from a checkpoint, at the last stage")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--into", type=Path, default=DATA)
     arguments = parser.parse_args()
@@ -313,9 +358,14 @@ def main() -> None:
     bank = make_bank(arguments.seed, takes=12, phrases=350, held_out=False)
     print(len(bank.recordings), "recordings", flush=True)
     mixer = Mixer(bank, arguments.seed, held_out=False)
-    trainer = Trainer(task, arguments.minutes)
-    batches = make_batches(task, mixer, chance)
-    trainer.run(batches, chance, arguments.into / f"{arguments.what}-tiny")
+    stages = STAGES
+    if arguments.resume is not None:
+        task.model = type(task.model).from_pretrained(arguments.resume, dtype=torch.float32)
+        stages = STAGES[-1:]
+    for stage in stages:
+        stage = replace(stage, minutes=stage.minutes / arguments.speed)
+        batches = make_batches(task, mixer, stage, chance)
+        Trainer(task, stage).run(batches, chance, arguments.into / f"{arguments.what}-tiny")
 
 
 if __name__ == "__main__":
