@@ -132,7 +132,7 @@ class _Feeder:
         self._raw = raw
         self._stdin = stdin
         self._progress = progress
-        self._permits = threading.Semaphore(backend.max_in_flight)
+        self._permits = threading.Semaphore(backend.max_in_flight(options))
         self._stopped = False
 
     def run(self, sources: Sequence[Source], recordings: queue.Queue[_Recording]) -> None:

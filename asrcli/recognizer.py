@@ -117,10 +117,14 @@ class Recognizer:
             duration /= 2
         return duration
 
-    @property
-    def max_in_flight(self) -> int:
+    def max_in_flight(self, options: Options) -> int:
         """Windows to have under way: those that run and as many that wait, ready to follow."""
-        return 2 * self._engine.scheduler.num_slots
+        scheduler = self._engine.scheduler
+        num_rows = scheduler.num_slots
+        if scheduler.max_tokens is not None:
+            need = self._model.processor.num_tokens(self.window_duration(options))
+            num_rows = max(1, min(num_rows, scheduler.max_tokens // need))
+        return 2 * num_rows
 
     def transcribe(self, path: str | Path, options: Options | None = None) -> Transcript:
         """Transcribe one recording, of any length, audio or video.

@@ -46,7 +46,7 @@ class ScriptedBackend:
     """
 
     script: Script = answer
-    max_in_flight: int = 4
+    num_in_flight: int = 4
     max_duration: float = 2.0
     delay: float = 0.0
     name: str = "scripted"
@@ -59,6 +59,9 @@ class ScriptedBackend:
     def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
+
+    def max_in_flight(self, options: Options) -> int:
+        return self.num_in_flight
 
     def window_duration(self, options: Options) -> float:
         return self.max_duration
@@ -201,7 +204,7 @@ def test_a_window_that_fails_fails_its_recording_only(tmp_path: Path, make_backe
 
 def test_windows_in_flight_are_bounded(tmp_path: Path, make_backend: Make) -> None:
     paths = [write(tmp_path, f"{i}.wav", 11.0, i) for i in range(4)]
-    backend = make_backend(max_in_flight=3, delay=0.003)
+    backend = make_backend(num_in_flight=3, delay=0.003)
     results = run(backend, paths)
     assert all(result.error is None for result in results)
     assert len(backend.windows) >= 4 * 6
@@ -212,7 +215,7 @@ def test_a_failed_window_gives_its_place_back(tmp_path: Path, make_backend: Make
     def script(window: Window) -> Recognition:
         raise EngineError("no")
 
-    results = run(make_backend(script, max_in_flight=1), [write(tmp_path, "a.wav", 12.0)])
+    results = run(make_backend(script, num_in_flight=1), [write(tmp_path, "a.wav", 12.0)])
     assert isinstance(results[0].error, EngineError)
 
 
@@ -327,7 +330,7 @@ def test_progress_adds_up(tmp_path: Path, make_backend: Make) -> None:
 def test_closing_early_ends_the_reading(tmp_path: Path, make_backend: Make) -> None:
     """The feeder waits for a place in the backend, which nobody gives back."""
     paths = [write(tmp_path, f"{i}.wav", 1.0 if i == 0 else 20.0, i) for i in range(4)]
-    backend = make_backend(lambda w: answer(w) if w.end == 1.0 else None, max_in_flight=2)
+    backend = make_backend(lambda w: answer(w) if w.end == 1.0 else None, num_in_flight=2)
     results = transcribe_sources(expand(paths), backend, Options())
     assert next(results).transcript is not None
     assert feeders()

@@ -39,7 +39,7 @@ def test_it_is_a_backend(whisper_base: Recognizer) -> None:
     backend: Backend = whisper_base
     assert backend.name == "whisper:base"
     assert backend.window_duration(Options()) == 30.0
-    assert backend.max_in_flight == 32
+    assert backend.max_in_flight(Options()) == 32
     assert whisper_base.description.startswith("whisper:base · cpu · float32 · ")
 
 
@@ -288,3 +288,28 @@ def test_a_watcher_that_fails_takes_nobody_with_it(own: Recognizer, speech: list
         futures += [own.submit(window_of(read(speech[1].path)), options, watch)]
         found = states(futures, TIMEOUT)
     assert found[0].startswith("And Mr. John Dashwood")
+
+
+def test_windows_suit_the_model_and_the_memory(qwen: Recognizer, glm: Recognizer) -> None:
+    """What needs many tokens is cut shorter, and fewer windows of it are held ready."""
+    assert (qwen.window_duration(Options()), glm.window_duration(Options())) == (60.0, 30.0)
+    assert qwen.window_duration(Options(window=8.0)) == 8.0
+    scheduler = qwen._engine.scheduler
+    assert scheduler.max_tokens is not None
+    plenty, need = scheduler.max_tokens, qwen._model.processor.num_tokens(15.0)
+    try:
+        scheduler.max_tokens = 2 * need
+        assert qwen.window_duration(Options()) == 15.0
+        assert qwen.max_in_flight(Options()) == 4
+        assert qwen.max_in_flight(Options(window=40.0)) == 2
+    finally:
+        scheduler.max_tokens = plenty
+    assert qwen.max_in_flight(Options()) == 32
+
+
+def test_a_window_longer_than_the_model_takes(qwen: Recognizer, glm: Recognizer) -> None:
+    with pytest.raises(UsageError, match="takes in at most 30 s at once, not 31"):
+        glm.check(Options(window=31.0))
+    with pytest.raises(UsageError, match="takes in at most 107 s at once, not 1200"):
+        qwen.check(Options(window=1200.0))
+    assert qwen.check(Options(window=107.0)) == ()

@@ -46,8 +46,7 @@ class Backend(Protocol):
     def window_duration(self, options: Options) -> float:
         """Seconds that a window lasts at most."""
 
-    @property
-    def max_in_flight(self) -> int:
+    def max_in_flight(self, options: Options) -> int:
         """Windows that are worth submitting ahead: enough to keep the batch full."""
 
     def submit(

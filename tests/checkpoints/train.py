@@ -59,9 +59,9 @@ class Stage:
 
 
 STAGES = (
-    Stage(minutes=45, rate=2e-3, long=0.3, durations=(3.0, 11.0), ctc=0.5, row=0.02),
+    Stage(minutes=40, rate=2e-3, long=0.3, durations=(3.0, 11.0), ctc=0.5, row=0.02),
     # Windows of full length, which are mostly what recordings are cut into.
-    Stage(minutes=20, rate=8e-4, long=0.75, durations=(6.0, 12.0), ctc=0.0, row=0.05),
+    Stage(minutes=25, rate=8e-4, long=0.75, durations=(6.0, 12.0), ctc=0.0, row=0.05),
 )
 
 

@@ -30,7 +30,9 @@ class Scripted:
     """Says "one two." twice in every window, or nothing in one that is silent."""
 
     name = "scripted"
-    max_in_flight = 4
+
+    def max_in_flight(self, options: Options) -> int:
+        return 4
 
     def window_duration(self, options: Options) -> float:
         return 30.0
