@@ -164,11 +164,15 @@ class DecoderOnly:
             query, key, value = self._project(layer, states, rotation)
             cache.keys[index][rows, :, positions] = key
             cache.values[index][rows, :, positions] = value
-            # The queries of a group stand where those of one head would: no key is copied.
-            query = query.view(num_rows, self.weights.num_key_value_heads, groups, -1)
-            scores = torch.matmul(query, cache.keys[index][:num_rows, :, :room].transpose(2, 3))
-            weights = torch.softmax(scores + mask, dim=-1)
-            attended = torch.matmul(weights, cache.values[index][:num_rows, :, :room])
+            # The queries of a group stand where those of one head would, so no key is repeated;
+            # and a product of slices would copy them first, which this kernel does not.
+            attended = F.scaled_dot_product_attention(
+                query.view(num_rows, self.weights.num_key_value_heads, groups, -1),
+                cache.keys[index][:num_rows, :, :room],
+                cache.values[index][:num_rows, :, :room],
+                attn_mask=mask,
+                scale=1.0,
+            )
             states = states + layer.attention_out(attended.flatten(1))
             states = states + _feed_forward(layer, states)
         return self.weights.norm(states)

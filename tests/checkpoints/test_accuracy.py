@@ -109,3 +109,26 @@ def test_context_does_not_leak(qwen: Recognizer, speech_bank: SpeechBank) -> Non
     assert with_context <= without + 0.03
     for text in told:
         assert not any(mark in text for mark in ("<", "language", "None"))
+
+
+@pytest.mark.parametrize(("budget", "num_losses"), [(48, 0), (8, 0), (4, 2)])
+def test_a_budget_that_is_too_small(
+    qwen: Recognizer,
+    speech_bank: SpeechBank,
+    monkeypatch: pytest.MonkeyPatch,
+    budget: int,
+    num_losses: int,
+) -> None:
+    """B02: a window that its budget ends is heard in two pieces; what that loses is told."""
+    monkeypatch.setattr("asrcli.models.qwen3_asr.MAX_TOKENS_PER_SECOND", 0)
+    monkeypatch.setattr("asrcli.models.qwen3_asr.MAX_TOKENS_BESIDES", budget)
+    mixer = Mixer(speech_bank, 21, held_out=True)
+    sequences = [mixer.sequence("English", 5) for _ in range(2)]
+    pause = np.zeros(12_000, np.float32)
+    clip = np.concatenate([sequences[0].samples, pause, sequences[1].samples])
+    (found,) = recognise(qwen, [clip], Options(language="en"))
+    assert len(found.losses) == num_losses
+    if not num_losses:
+        (text,) = texts([found])
+        assert text.split() == [*sequences[0].words, *sequences[1].words]
+    assert len(found.segments) == (1 if budget == 48 else 2)

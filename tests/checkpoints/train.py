@@ -11,7 +11,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -354,11 +354,11 @@ def main() -> None:
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)
     chance = random.Random(arguments.seed)
-    task = TASKS[arguments.what]()
+    task: Any = TASKS[arguments.what]()
     bank = make_bank(arguments.seed, takes=12, phrases=350, held_out=False)
     print(len(bank.recordings), "recordings", flush=True)
     mixer = Mixer(bank, arguments.seed, held_out=False)
-    stages = STAGES
+    stages: Sequence[Stage] = STAGES
     if arguments.resume is not None:
         task.model = type(task.model).from_pretrained(arguments.resume, dtype=torch.float32)
         stages = STAGES[-1:]
