@@ -128,7 +128,9 @@ class DecoderOnly:
             begin = 0
             for row, length in enumerate(lengths, start=first_row):
                 part = slice(begin, begin + length)
-                keys, values = key[part].transpose(0, 1), value[part].transpose(0, 1)
+                # In one piece: products of slices would copy them again, and slowly.
+                keys = key[part].transpose(0, 1).contiguous()
+                values = value[part].transpose(0, 1).contiguous()
                 cache.keys[index][row, :, :length] = keys
                 cache.values[index][row, :, :length] = values
                 attended.append(self._attend_prompt(query[part], keys, values))

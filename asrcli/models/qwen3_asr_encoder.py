@@ -16,6 +16,7 @@ from torch import Tensor
 
 from asrcli.engine.encoder_decoder import EncoderLayer
 from asrcli.engine.layers import LayerNorm, Linear, attend
+from asrcli.engine.packing import pack
 from asrcli.models.qwen3_asr_positions import DOWNSAMPLING, count_positions
 
 CHUNKS_AT_ONCE = {"cuda": 256}  # through the convolutions, of 6 MB each in float32
@@ -68,7 +69,7 @@ class Tower:
     """Encodes windows of unequal length, all at once; see ``AudioTower`` of the engine."""
 
     def __init__(self, weights: TowerWeights) -> None:
-        self.weights = weights
+        self.weights = pack(weights)
         width = len(weights.norm.weight)
         self._device, self._dtype = weights.norm.weight.device, weights.norm.weight.dtype
         self._num_positions = count_positions(weights.chunk_length, weights.chunk_length)
