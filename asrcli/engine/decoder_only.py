@@ -149,12 +149,14 @@ class DecoderOnly:
             token_ids: [num_rows].
             positions: [num_rows], the place of each id in its row.
             cache: where keys and values are kept.
-            room: positions to attend to, at least the largest position + 1.
+            room: positions that matter, at least the largest position + 1.
 
         Returns:
             States [num_rows, width], for ``logits``.
         """
         num_rows = len(token_ids)
+        if self.device.type == "cpu":  # a product of a slice would copy it, which takes longer
+            room = cache.room
         rows = torch.arange(num_rows, device=self.device)
         hidden = torch.arange(room, device=self.device) > positions[:, None]
         mask = torch.zeros(num_rows, room, device=self.device, dtype=self.dtype)
@@ -166,14 +168,12 @@ class DecoderOnly:
             query, key, value = self._project(layer, states, rotation)
             cache.keys[index][rows, :, positions] = key
             cache.values[index][rows, :, positions] = value
-            # The queries of a group stand where those of one head would, so no key is repeated;
-            # and a product of slices would copy them first, which this kernel does not.
-            attended = F.scaled_dot_product_attention(
+            # The queries of a group stand where those of one head would: no key is repeated.
+            attended = _attend_step(
                 query.view(num_rows, self.weights.num_key_value_heads, groups, -1),
                 cache.keys[index][:num_rows, :, :room],
                 cache.values[index][:num_rows, :, :room],
-                attn_mask=mask,
-                scale=1.0,
+                mask,
             )
             states = states + layer.attention_out(attended.flatten(1))
             states = states + _feed_forward(layer, states)
@@ -226,6 +226,23 @@ class DecoderOnly:
             mixed = torch.matmul(weights, values[:, :end]).view(heads, -1, head_dim)
             attended[begin:end] = mixed.transpose(0, 1).flatten(1)
         return attended
+
+
+def _attend_step(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """Attention of one id of each row, the way that is fastest on the device.
+
+    Args:
+        query: [num_rows, kv heads, heads in a group, head_dim], scaled already.
+        keys, values: [num_rows, kv heads, room, head_dim].
+        mask: 0 or minus infinity, [num_rows, 1, 1, room].
+
+    Returns:
+        Of the shape of ``query``.
+    """
+    if query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=1.0)
+    scores = torch.matmul(query, keys.transpose(2, 3))
+    return torch.matmul(torch.softmax(scores + mask, dim=-1), values)
 
 
 def _rotate(states: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
