@@ -20,7 +20,7 @@ from tests.checkpoints.speech_bank import SAMPLING_RATE, SpeechBank
 from tests.speech import window_of
 
 DURATION = 300.0  # s
-VOICE = "rms"
+VOICE = "en-us+m3"
 BETWEEN = ((0.4, 0.9), (0.03, 0.1))  # s; pauses between strings, and gaps in them: cuts in pauses
 INSIDE = ((0.1, 0.14), (0.1, 0.14))  # s; cuts fall inside strings as well
 
@@ -113,8 +113,7 @@ def test_every_string_once_and_in_order(
     assert transcript.duration == pytest.approx(recording.duration, abs=0.1)
     assert transcript.warnings == ()
     assert all(s.end - s.start <= window + 1e-3 for s in transcript.segments)
-    # The tiny GLM-ASR is a little worse the longer its windows are, wherever the cuts fall.
-    assert found.rate <= rate_alone + 0.015
+    assert found.rate <= rate_alone + 0.01
     assert found.longest_run <= 2
-    assert found.num_right >= 0.9 * num_strings
+    assert found.num_right >= 0.94 * num_strings
     assert np.all(np.diff([s.start for s in transcript.segments]) > 0)
