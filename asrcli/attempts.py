@@ -102,7 +102,7 @@ class Attempts:
                 self._listen_first(job)
             else:
                 self._run(job, options, self._finish)
-        except Exception:  # goes on to the one who waits, once the windows held back are free
+        except Exception:  # raised again below, once the windows held back are free
             if is_heard:  # this window will not tell: the next one has to
                 self._detection.heard(job.window.recording_id, None)
             raise

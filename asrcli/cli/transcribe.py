@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from asrcli.audio.reading import RawFormat
+    from asrcli.audio.sources import Source
+    from asrcli.cli.loading import Settings
+    from asrcli.console import StderrConsole
+    from asrcli.writers.outputs import Plan
 
 
 # What the command takes, in the order of the help page.
@@ -171,11 +175,10 @@ def transcribe(
     under -o.
     """
     from asrcli.audio.sources import expand
-    from asrcli.cli.batch import Batch
-    from asrcli.cli.checks import check_names, check_stdout, errors_of_all
-    from asrcli.cli.loading import Settings, load
+    from asrcli.cli.checks import check_names
+    from asrcli.cli.loading import Settings
     from asrcli.console import StderrConsole
-    from asrcli.writers.outputs import plan_outputs, prepare
+    from asrcli.writers.outputs import plan_outputs
 
     console = StderrConsole(quiet=quiet, verbose=verbose)
     options = Options(
@@ -196,6 +199,23 @@ def transcribe(
     sources = expand(inputs, patterns=pattern or ())
     any_folder = any(name != "-" and os.path.isdir(name) for name in inputs)  # noqa: PTH112
     plan = plan_outputs(sources, formats=names, output=output, any_folder=any_folder)
+    _run(sources, plan, options, settings, raw_format, console)
+
+
+def _run(
+    sources: Sequence[Source],
+    plan: Plan,
+    options: Options,
+    settings: Settings,
+    raw_format: RawFormat | None,
+    console: StderrConsole,
+) -> None:
+    """Do what was asked, having found out all that can be wrong before the model is loaded."""
+    from asrcli.cli.batch import Batch
+    from asrcli.cli.checks import check_stdout, errors_of_all
+    from asrcli.cli.loading import load
+    from asrcli.writers.outputs import prepare
+
     check_stdout(plan)
     prepare(plan)
     if errors := errors_of_all(sources, raw_format):

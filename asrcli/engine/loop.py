@@ -175,7 +175,7 @@ def _tell(sequence: Sequence) -> Exception | None:
         return None
     try:
         sequence.request.on_token(sequence.hypothesis())
-    except Exception as error:  # it must not stop the other rows
+    except Exception as error:  # goes to the one who waits for this row; the others go on
         return error
     return None
 

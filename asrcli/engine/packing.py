@@ -19,7 +19,7 @@ _Weights = TypeVar("_Weights")
 _NUM_ROWS = 16  # the layout that is best for so many is good for all others
 
 # What TorchInductor compiles affine maps to; not public, so it is asked for before it is used.
-_REORDER, _MULTIPLY = "_reorder_linear_weight", "_linear_pointwise"
+_OPERATORS = ("_reorder_linear_weight", "_linear_pointwise", "_is_mkldnn_bf16_supported")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def can_pack(weight: Tensor) -> bool:
     return (
         weight.device.type == "cpu"
         and weight.dtype is torch.bfloat16
-        and bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+        and torch._C._has_mkldnn
+        and all(hasattr(torch.ops.mkldnn, name) for name in _OPERATORS)
         and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-        and all(hasattr(torch.ops.mkldnn, name) for name in (_REORDER, _MULTIPLY))
     )
 
 
@@ -54,7 +54,8 @@ def pack_linear(linear: Linear) -> Linear:
 
 def pack(weights: _Weights) -> _Weights:
     """Weights (dataclasses and tuples of them) with every affine map packed."""
-    return _pack(weights)  # type: ignore[no-any-return]
+    packed: _Weights = _pack(weights)
+    return packed
 
 
 def _pack(value: Any) -> Any:

@@ -96,7 +96,7 @@ class TokenRunner:
         num_allocated = len(self.cache.keys[0])
         if num_rows > num_allocated or room != self.cache.room:
             most = min(self.num_slots, max(num_rows, self.max_tokens // room))
-            wanted = max(num_rows, num_allocated if num_rows <= num_allocated else 2 * num_live)
+            wanted = num_allocated if num_rows <= num_allocated else max(num_rows, 2 * num_live)
             self.cache.fit(min(wanted, most), room, num_live)
 
     def _splice(self, sequence: Sequence, encoded: Tensor) -> Tensor:
