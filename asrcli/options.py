@@ -28,6 +28,12 @@ class Options:
         audio_context: "full" always encodes all that a window could hold; "auto" spares a short
             window most of the silence behind it, where the model bears that.
         window: seconds at which a recording is cut; None takes the model's own.
+        vad: whether what holds no speech is left out before the model hears it.
+        multilingual: whether each window tells its own language, rather than the first for all.
+        condition_on_previous_text: whether a window is told what was said before it; the windows
+            of a recording then follow one another.
+        fallback: whether a text that looks wrong is heard again, at higher temperatures and in
+            halves.
         temperature: 0 takes the likeliest id each time; above it, ids are drawn.
         max_new_tokens: bound on the ids of one window; None takes the model's own.
         seed: where drawing starts; the same seed gives the same text.
@@ -43,6 +49,10 @@ class Options:
     timestamps: str = "segment"
     audio_context: str = "auto"
     window: float | None = None
+    vad: bool = True
+    multilingual: bool = False
+    condition_on_previous_text: bool = False
+    fallback: bool = True
     temperature: float = 0.0
     max_new_tokens: int | None = None
     seed: int = 0
@@ -50,6 +60,11 @@ class Options:
     def __post_init__(self) -> None:
         if self.language is not None:
             object.__setattr__(self, "language", resolve_language(self.language))
+        if self.multilingual and self.language is not None:
+            raise UsageError(
+                "multilingual lets each window tell its language, and a language is given",
+                hint="give one of the two",
+            )
         _check_choice("task", self.task, TASKS)
         _check_choice("timestamps", self.timestamps, TIMESTAMPS)
         _check_choice("audio context", self.audio_context, AUDIO_CONTEXTS)

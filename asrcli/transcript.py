@@ -53,6 +53,25 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """A stretch whose first text was not good enough, and what was done about it.
+
+    Attributes:
+        start, end: seconds from the start of the recording.
+        reason: "loop", "unfinished", "repetition" or "unlikely".
+        outcome: "resolved" by a further attempt; "silence" where none held any speech; "given up"
+            where none was good enough, so that words may be missing or made up.
+        temperature: the sampling temperature of the text that was kept.
+    """
+
+    start: float
+    end: float
+    reason: str
+    outcome: str
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
     """All that is known of one recording.
 
@@ -64,6 +83,7 @@ class Transcript:
         segments: in order of time, without overlap.
         model: the name of the checkpoint that was used.
         warnings: what a reader should know before trusting the text, one line each.
+        retries: stretches that were heard more than once, in order of time.
     """
 
     text: str
@@ -73,3 +93,4 @@ class Transcript:
     segments: tuple[Segment, ...]
     model: str
     warnings: tuple[str, ...] = ()
+    retries: tuple[Retry, ...] = ()
