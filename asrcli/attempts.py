@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from asrcli import halves, second_hearing
+from asrcli import guards, halves, retries, second_hearing
 from asrcli.backends.base import Recognition
 from asrcli.detection import LanguageDetection
 from asrcli.errors import EngineError
+from asrcli.speech_times import fit_to_speech
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from asrcli.options import Options
     from asrcli.windows import Window
 
+_FAULTS = {"length": "unfinished", "loop": "loop"}
 NO_SPEECH_THRESHOLD = 0.6  # a window that is likelier than this to be silent names no language
 
 
@@ -69,7 +71,7 @@ class Attempts:
     ) -> Future[Recognition]:
         """Take a window; the future gives the best that was recognised in it."""
         job = Job(window=window, options=options, on_partial=on_partial, future=Future())
-        if options.language is None and self._listens:
+        if options.language is None and self._listens and not options.multilingual:
             self._detection.submit(window.recording_id, job)
         else:
             self._queue(job, options.language)
@@ -95,7 +97,7 @@ class Attempts:
 
     def _begin(self, job: Job, language: str | None) -> None:
         """Make the first attempt; where the language is not known, listen for it as well."""
-        options = replace(job.options, language=language)
+        options = replace(job.options, language=language, multilingual=False)
         is_heard = language is None and self._listens
         try:
             if is_heard and options.context:
@@ -109,7 +111,14 @@ class Attempts:
 
     def _listen_first(self, job: Job) -> None:
         """Detect the language without the prompt, whose own language would sway the model."""
-        options = replace(job.options, prompt=None, hotwords=None, max_new_tokens=1)
+        options = replace(
+            job.options,
+            prompt=None,
+            hotwords=None,
+            previous_text=None,
+            multilingual=False,
+            max_new_tokens=1,
+        )
 
         def finish(attempt: Attempt) -> None:
             language = self._adapter.language(attempt.hypothesis, options)
@@ -137,33 +146,64 @@ class Attempts:
         future.add_done_callback(done)
 
     def _finish(self, attempt: Attempt) -> None:
-        recognition = self._recognise(attempt)
-        if attempt.request.is_shortened and second_hearing.is_doubtful(recognition):
-            self._hear_again(attempt, recognition)
+        """Look at what was heard first, and hear it in another way where there is reason to."""
+        heard = self._recognise(attempt)
+        if guards.echoes(heard, attempt.options.context):
+            alone = replace(attempt.options, prompt=None, hotwords=None, previous_text=None)
+            self._hear_again(attempt, alone, lambda second: self._choose_echo(heard, second))
+        elif attempt.request.is_shortened and second_hearing.is_doubtful(heard):
+            full = replace(attempt.options, language=heard.language, audio_context="full")
+            self._hear_again(
+                attempt, full, lambda second: second_hearing.choose(heard, self._recognise(second))
+            )
         else:
-            self._conclude(attempt, recognition)
+            self._judge(attempt, (heard,))
 
-    def _hear_again(self, attempt: Attempt, first: Recognition) -> None:
+    def _choose_echo(self, echo: Recognition, second: Attempt) -> Recognition:
+        """The text that says nothing but the prompt's words, if they sound like what was said."""
+        alone = self._recognise(second)
+        return echo if guards.sounds_alike(echo, alone) else alone
+
+    def _hear_again(
+        self, attempt: Attempt, options: Options, choose: Callable[[Attempt], Recognition]
+    ) -> None:
         job = replace(attempt.job, on_partial=None)  # its draft has been seen
-        options = replace(attempt.options, language=first.language, audio_context="full")
 
-        def finish(attempt: Attempt) -> None:
-            self._conclude(attempt, second_hearing.choose(first, self._recognise(attempt)))
+        def finish(second: Attempt) -> None:
+            self._judge(second, (choose(second),))
 
         self._later(job, lambda: self._run(job, options, finish))
 
-    def _conclude(self, attempt: Attempt, recognition: Recognition) -> None:
-        """Give the result, or hear the window in two pieces where its text came to no end."""
-        job = attempt.job
-        if recognition.ended or attempt.options.max_new_tokens is not None:
-            _settle(job.future, recognition)
-        elif job.is_half or not halves.can_halve(job.window):
-            _settle(job.future, halves.unfinished(recognition, job.window))
-        else:
-            self._hear_halves(attempt, recognition.language)
+    def _judge(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
+        """Conclude with what was heard, or hear it once more, at a higher temperature."""
+        options, first = attempt.options, attempt.job.options.temperature
+        temperature = guards.next_temperature(hearings, first)
+        may_retry = options.fallback and options.max_new_tokens is None
+        if guards.is_good_enough(hearings) or temperature is None or not may_retry:
+            self._conclude(attempt, hearings)
+            return
+        job = replace(attempt.job, on_partial=None)
+        language = options.language or hearings[-1].language
+        warmer = replace(options, language=language, audio_context="full", temperature=temperature)
 
-    def _hear_halves(self, attempt: Attempt, language: str | None) -> None:
-        job = attempt.job
+        def finish(attempt: Attempt) -> None:
+            self._judge(attempt, (*hearings, self._recognise(attempt)))
+
+        self._later(job, lambda: self._run(job, warmer, finish))
+
+    def _conclude(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
+        """Give the result, or hear the window in two pieces where its text came to no end."""
+        job, best = attempt.job, guards.choose(hearings)
+        if best.fault is None or attempt.options.max_new_tokens is not None:
+            _settle(job.future, retries.note(hearings, best, job.window))
+        elif job.is_half or not job.options.fallback or not halves.can_halve(job.window):
+            best = halves.unfinished(best, job.window)
+            _settle(job.future, retries.note(hearings, best, job.window))
+        else:
+            self._hear_halves(attempt, best, hearings[0])
+
+    def _hear_halves(self, attempt: Attempt, best: Recognition, first: Recognition) -> None:
+        job, language = attempt.job, attempt.options.language or best.language
         if language is None and self._listens:
             language = self._adapter.language(attempt.hypothesis, attempt.options) or "en"
         futures: list[Future[Recognition]] = []
@@ -171,7 +211,8 @@ class Attempts:
         def done(_: Future[Recognition]) -> None:
             if all(future.done() for future in futures):
                 try:
-                    _settle(job.future, halves.join(*(future.result() for future in futures)))
+                    both = halves.join(*(future.result() for future in futures))
+                    _settle(job.future, retries.note_halves(first, both, job.window))
                 except BaseException as error:  # cancelled as well: whoever waits must hear of it
                     _settle(job.future, error)
 
@@ -189,15 +230,17 @@ class Attempts:
         window, options, hypothesis = attempt.job.window, attempt.options, attempt.hypothesis
         segments = self._adapter.parse(hypothesis, window, options)
         warnings: tuple[str, ...] = ()
-        ended = hypothesis.finish_reason != "length" or not segments
-        if not ended and options.max_new_tokens is not None:  # as the user wanted it
+        fault = _FAULTS.get(hypothesis.finish_reason or "") if segments else None
+        if fault and options.max_new_tokens is not None:  # as the user wanted it
             warnings = (
                 f"{window.start:.1f}-{window.end:.1f} s: the text reached its greatest length "
                 "and may be cut short",
             )
-        language = self._adapter.language(hypothesis, options)
         return Recognition(
-            segments=tuple(segments), language=language, warnings=warnings, ended=ended
+            segments=tuple(fit_to_speech(segments, window.speech)),
+            language=self._adapter.language(hypothesis, options),
+            warnings=warnings,
+            fault=fault,
         )
 
     def _hear(self, job: Job, hypothesis: Hypothesis) -> bool:

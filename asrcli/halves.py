@@ -15,6 +15,7 @@ from asrcli.windows import halve
 if TYPE_CHECKING:
     from asrcli.windows import Window
 
+_WHAT_HAPPENED = {"loop": "the text ran in circles", "unfinished": "the text came to no end"}
 MIN_DURATION = 2.0  # s; a window that is shorter has no halves worth hearing
 
 __all__ = ["can_halve", "halve", "join", "unfinished"]
@@ -26,9 +27,14 @@ def can_halve(window: Window) -> bool:
 
 
 def unfinished(recognition: Recognition, window: Window) -> Recognition:
-    """What was recognised, with a loss: its text came to no end."""
+    """What was recognised, with a loss: its text came to no end.
+
+    Raises:
+        KeyError: it did.
+    """
+    assert recognition.fault is not None
     loss = (
-        f"{window.start:.1f}-{window.end:.1f} s: the text came to no end; "
+        f"{window.start:.1f}-{window.end:.1f} s: {_WHAT_HAPPENED[recognition.fault]}; "
         "words may be missing or made up"
     )
     return replace(recognition, losses=(*recognition.losses, loss))
@@ -41,4 +47,5 @@ def join(first: Recognition, second: Recognition) -> Recognition:
         language=first.language or second.language,
         warnings=first.warnings + second.warnings,
         losses=first.losses + second.losses,
+        retries=first.retries + second.retries,
     )

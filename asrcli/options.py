@@ -24,6 +24,8 @@ class Options:
         task: "transcribe", or "translate" for text in English.
         prompt: text that goes before the recording's own, for its spelling and style.
         hotwords: words to expect, names above all, as one text.
+        previous_text: what was said before the window; set from window to window by whoever follows
+            a recording.
         timestamps: "segment" for times, "none" for text alone.
         audio_context: "full" always encodes all that a window could hold; "auto" spares a short
             window most of the silence behind it, where the model bears that.
@@ -46,6 +48,7 @@ class Options:
     task: str = "transcribe"
     prompt: str | None = None
     hotwords: str | None = None
+    previous_text: str | None = None
     timestamps: str = "segment"
     audio_context: str = "auto"
     window: float | None = None
@@ -77,8 +80,8 @@ class Options:
 
     @property
     def context(self) -> str:
-        """All that the user says about the recordings in words; empty where that is nothing."""
-        parts = (self.hotwords, self.prompt)
+        """All that the model is told in words; empty where that is nothing."""
+        parts = (self.hotwords, self.prompt, self.previous_text)
         return " ".join(part.strip() for part in parts if part and part.strip())
 
 

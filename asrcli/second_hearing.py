@@ -10,35 +10,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from asrcli.guards import find_fault, mean_logprob
+
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
 
 DOUBTFUL_LOGPROB = -0.4  # mean log-probability below which a text is not trusted at once
-COMPRESSION_RATIO = 2.4  # above it a text repeats itself (openai/whisper)
 
 
 def is_doubtful(recognition: Recognition) -> bool:
     """Whether a window is worth a second hearing."""
-    return _has_failed(recognition) or _logprob(recognition) < DOUBTFUL_LOGPROB
+    return _has_failed(recognition) or mean_logprob(recognition) < DOUBTFUL_LOGPROB
 
 
 def choose(first: Recognition, second: Recognition) -> Recognition:
     """The likelier of two hearings; the second, with its full context, where the first failed."""
     if _has_failed(first):
         return second
-    if _has_failed(second) or _logprob(second) <= _logprob(first):
+    if _has_failed(second) or mean_logprob(second) <= mean_logprob(first):
         return first
     return second
 
 
 def _has_failed(recognition: Recognition) -> bool:
     """Whether there is no text, or one that goes round in circles or never came to an end."""
-    if not recognition.segments or not recognition.ended:
-        return True
-    return (recognition.segments[0].compression_ratio or 0.0) > COMPRESSION_RATIO
-
-
-def _logprob(recognition: Recognition) -> float:
-    """Mean log-probability of a window's text: all its segments state the same."""
-    value = recognition.segments[0].avg_logprob
-    return 0.0 if value is None else value
+    return not recognition.segments or find_fault(recognition) not in (None, "unlikely")

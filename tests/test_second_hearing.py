@@ -10,12 +10,12 @@ from asrcli.transcript import Segment
 
 
 def _heard(
-    text: str, logprob: float | None, *, ratio: float = 1.2, ended: bool = True
+    text: str, logprob: float | None, *, ratio: float = 1.2, fault: str | None = None
 ) -> Recognition:
     segment = Segment(
         id=0, start=0.0, end=1.0, text=text, avg_logprob=logprob, compression_ratio=ratio
     )
-    return Recognition(segments=(segment,), language="en", ended=ended)
+    return Recognition(segments=(segment,), language="en", fault=fault)
 
 
 NOTHING = Recognition(segments=(), language="en")
@@ -23,7 +23,7 @@ SURE = _heard("there was a change now", -0.2)
 LIKELY = _heard("there was a change now", -0.45)
 UNLIKELY = _heard("they were the change now", -0.46)
 LOOP = _heard("now now now now", -0.1, ratio=3.0)
-ENDLESS = _heard("and then and then", -0.1, ended=False)
+ENDLESS = _heard("and then and then", -0.1, fault="unfinished")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from asrcli.options import Options
-    from asrcli.transcript import Segment
+    from asrcli.transcript import Retry, Segment
     from asrcli.windows import Window
 
 
@@ -25,15 +25,18 @@ class Recognition:
         segments: in seconds of the recording; none where there is no speech.
         language: ISO code, given or detected; None where it is not known.
         warnings: what went less than well, one line each, with its time in the recording.
-        ended: whether the model ended the text by itself; a bound on its length may have.
         losses: where words may be missing or made up, likewise; the recording counts as failed.
+        fault: "loop" where the text ran in circles and was stopped, "unfinished" where only the
+            bound on its length ended it; None where the model ended it by itself.
+        retries: what was heard more than once.
     """
 
     segments: tuple[Segment, ...]
     language: str | None = None
     warnings: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
-    ended: bool = True
+    fault: str | None = None
+    retries: tuple[Retry, ...] = ()
 
 
 class Backend(Protocol):

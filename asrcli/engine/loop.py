@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from asrcli.engine.loops import CHECK_STEP, find_loop
 from asrcli.engine.sampler import sample
 from asrcli.engine.scheduler import Scheduler, Sequence
 from asrcli.errors import EngineError
@@ -115,6 +116,8 @@ class Engine:
             sequence.logprobs.append(logprob)
             if len(sequence.token_ids) >= sampling.max_new_tokens:
                 sequence.finish_reason = "length"
+            if len(sequence.token_ids) % CHECK_STEP == 0 or sequence.finish_reason:
+                _stop_circling(sequence)
         error = _tell(sequence)
         if error is not None:
             sequence.finish_reason = "abort"
@@ -167,6 +170,14 @@ class Engine:
         for sequence in self.scheduler.waiting:
             _resolve(sequence, error)
         self.scheduler.waiting.clear()
+
+
+def _stop_circling(sequence: Sequence) -> None:
+    """End a row that runs in circles, and keep the first round."""
+    num_kept = find_loop(sequence.token_ids, sequence.request.sampling.num_watched_ids)
+    if num_kept is not None:
+        sequence.finish_reason = "loop"
+        del sequence.token_ids[num_kept:], sequence.logprobs[num_kept:]
 
 
 def _tell(sequence: Sequence) -> Exception | None:

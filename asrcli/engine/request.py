@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-FinishReason = Literal["stop", "length", "abort"]
+FinishReason = Literal["stop", "length", "loop", "abort"]
 
 
 class LogitsRule(Protocol):
@@ -33,6 +33,8 @@ class Sampling:
         eos_token_ids: ids that end the row.
         temperature: 0 takes the likeliest id; above it ids are drawn from softmax(logits / t).
         seed: where drawing starts; rows of one seed draw alike whatever else is in the batch.
+        num_watched_ids: a row whose ids run in circles is ended; ids from here on, such as times,
+            do not count. 0 watches nothing.
         logits_rules: applied in order; rows that share a rule object are treated together.
     """
 
@@ -40,6 +42,7 @@ class Sampling:
     eos_token_ids: frozenset[int]
     temperature: float = 0.0
     seed: int = 0
+    num_watched_ids: int = 0
     logits_rules: tuple[LogitsRule, ...] = ()
 
 
@@ -83,8 +86,9 @@ class Hypothesis:
         logprobs: natural log-probability of each of them, after the rules, at temperature 1.
         eos_logprob: that of the end token; None where the row did not end by one.
         no_speech_prob: probability that there is no speech; None where the model has none.
-        finish_reason: "stop" by an end token, "length" by the bound on ids, "abort" when given up;
-            None while it is still being produced.
+        finish_reason: "stop" by an end token, "length" by the bound on ids, "loop" when it ran in
+            circles, of which the first round is left, "abort" when given up; None while it is
+            still being produced.
     """
 
     request_id: int

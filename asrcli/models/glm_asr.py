@@ -93,6 +93,16 @@ class GlmAsrProcessor:
                 f"{self._name} cannot be told words to expect",
                 hint="leave --hotwords out; --prompt replaces the model's instruction",
             )
+        if options.multilingual:
+            raise UsageError(
+                f"{self._name} does not tell which language it hears",
+                hint="leave --multilingual out: each window is heard by itself anyway",
+            )
+        if options.condition_on_previous_text:
+            raise UsageError(
+                f"{self._name} cannot be told what was said before",
+                hint="leave --condition-on-previous-text out",
+            )
         if options.task == "translate":
             raise UsageError(
                 f"{self._name} cannot translate", hint="a multilingual Whisper model can"
@@ -130,6 +140,7 @@ class GlmAsrProcessor:
                 eos_token_ids=self._eos_token_ids,
                 temperature=options.temperature,
                 seed=options.seed + window.index,
+                num_watched_ids=self._vocabulary.num_ids if options.fallback else 0,
             ),
             audio_span=(begin, end),
         )

@@ -16,6 +16,7 @@ from asrcli.engine.request import Request, Sampling
 from asrcli.errors import CheckpointError, UsageError
 from asrcli.languages import language_name
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
+from asrcli.models.context import fit_context
 from asrcli.models.qwen3_asr_positions import CHUNK_LENGTH, FRAMES_PER_SECOND, count_positions
 from asrcli.models.qwen3_asr_vocabulary import (
     CODES_BY_NAME,
@@ -136,7 +137,7 @@ class Qwen3AsrProcessor:
     def prepare(self, request_id: int, window: Window, options: Options) -> Request:
         """Features and prompt of a window; without a language the model names it first."""
         features = self._features(window.samples)
-        before = (*self._before_context, *self._context(options.context), *self._before_audio)
+        before = (*self._before_context, *self._context(options), *self._before_audio)
         num_positions = count_positions(features.shape[1], self._chunk_length)
         span = (len(before), len(before) + num_positions)
         places = (self._place,) * num_positions
@@ -152,15 +153,17 @@ class Qwen3AsrProcessor:
                 eos_token_ids=self._eos_token_ids,
                 temperature=options.temperature,
                 seed=options.seed + window.index,
+                num_watched_ids=self._vocabulary.num_ids if options.fallback else 0,
             ),
             audio_span=span,
         )
 
-    def _context(self, context: str) -> list[int]:
-        """Ids of the system turn; a long context keeps its end, which is nearest to the audio."""
+    def _context(self, options: Options) -> list[int]:
+        """Ids of the system turn."""
         encode = self._vocabulary.encode
-        role, whole, alone = encode("system\n"), encode(f"system\n{context}"), encode(context)
-        return whole if len(alone) <= self._max_context else role + alone[-self._max_context :]
+        if len(encode(options.context)) <= self._max_context:
+            return encode(f"system\n{options.context}")
+        return encode("system\n") + fit_context(encode, options, self._max_context)
 
     def _answer(self, language: str | None) -> list[int]:
         """Ids that the answer begins with: the language, where it is known."""

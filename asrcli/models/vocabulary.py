@@ -22,6 +22,11 @@ class Vocabulary:
 
     tokenizer: Tokenizer
 
+    @property
+    def num_ids(self) -> int:
+        """Ids that there are."""
+        return int(self.tokenizer.get_vocab_size(with_added_tokens=True))
+
     def token_id(self, name: str) -> int:
         """Id of a token. Raises CheckpointError where the tokenizer has none of that name."""
         token_id = self.tokenizer.token_to_id(name)

@@ -15,6 +15,7 @@ from asrcli.engine.request import LogitsRule, Request, Sampling
 from asrcli.errors import UsageError
 from asrcli.languages import language_name
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
+from asrcli.models.context import fit_context
 from asrcli.models.text_measures import compression_ratio
 from asrcli.models.whisper_rules import build_rules
 from asrcli.models.whisper_vocabulary import Vocabulary
@@ -68,6 +69,8 @@ class WhisperProcessor:
         multilingual = self._vocabulary.multilingual
         if not multilingual and options.task == "translate":
             raise UsageError(f"{self._name} knows English only and cannot translate")
+        if not multilingual and options.multilingual:
+            raise UsageError(f"{self._name} knows English only", hint="leave --multilingual out")
         if options.language is not None and not self._knows(options.language):
             raise UsageError(
                 f"{self._name} does not know {language_name(options.language)}",
@@ -116,6 +119,7 @@ class WhisperProcessor:
                 eos_token_ids=frozenset({self._vocabulary.eos}),
                 temperature=options.temperature,
                 seed=options.seed + window.index,
+                num_watched_ids=self._vocabulary.eos if options.fallback else 0,
                 logits_rules=self._logits_rules(options, window.end - window.start),
             ),
             is_shortened=is_shortened,
@@ -142,7 +146,7 @@ class WhisperProcessor:
 
     def _prompt(self, options: Options) -> tuple[int, ...]:
         ids = self._vocabulary.token_id
-        previous = self._encode_previous(options.context)[-MAX_PREVIOUS_TOKENS:]
+        previous = fit_context(self._encode_previous, options, MAX_PREVIOUS_TOKENS)
         prompt = [ids("<|startofprev|>"), *previous] if previous else []
         prompt.append(ids("<|startoftranscript|>"))
         if self._detects(options):

@@ -12,14 +12,14 @@ import re
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from asrcli.transcript import Segment, Transcript, Word
+from asrcli.transcript import Retry, Segment, Transcript, Word
 from asrcli.writers.times import to_milliseconds
 
 T = TypeVar("T")
 
 _TIMES = frozenset({"start", "end", "duration"})
 _NUM_DECIMALS = 6  # of everything that is no time: more would be noise of the arithmetic
-_ITEMS = {"segments": Segment, "words": Word}
+_ITEMS = {"segments": Segment, "words": Word, "retries": Retry}
 
 # A line feed inside a string is escaped, so this finds none but true lists of numbers.
 _NUMBER_LIST = re.compile(r"\[\n\s+(-?\d[-\d,.e\s]*)\n\s*\]")

@@ -74,7 +74,8 @@ def test_whole_text() -> None:
     }
   ],
   "model": "whisper:base",
-  "warnings": []
+  "warnings": [],
+  "retries": []
 }
 """
     )

@@ -1,0 +1,141 @@
+"""``asr evaluate``: how far transcripts are from what was said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asrcli.cli import arguments as given
+from asrcli.cli.evaluation_run import FORMATS, Run, plan_report
+from asrcli.evaluation.normalizers import NORMALIZERS, check_normalizer
+from asrcli.evaluation.scoring import METRICS, check_metric
+from asrcli.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from asrcli.evaluation.references import References
+
+_Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT", help="Audio or video files, and folders of them."),
+]
+_References = Annotated[
+    str | None,
+    typer.Option(
+        "--references",
+        metavar="PLACE",
+        help="A folder of .txt files, or a manifest (.tsv, .jsonl); else name.txt beside each.",
+    ),
+]
+_Transcripts = Annotated[
+    str | None,
+    typer.Option(
+        "--transcripts",
+        metavar="FOLDER",
+        help="Score the transcripts that lie there (.json, .srt, .vtt, .txt); no model runs.",
+    ),
+]
+_Normalizer = Annotated[
+    str, typer.Option("--normalizer", metavar="NAME", help=f"{', '.join(NORMALIZERS)}.")
+]
+_Metric = Annotated[
+    str,
+    typer.Option("--metric", metavar="NAME", help=f"{', '.join(METRICS)}: which error rate leads."),
+]
+_Format = Annotated[
+    str | None, typer.Option("-f", "--format", metavar="FORMAT", help=f"{' or '.join(FORMATS)}.")
+]
+_Output = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="FILE", help="Not stdout, but a file.")
+]
+_Worst = Annotated[
+    int,
+    typer.Option("--worst", metavar="NUMBER", min=0, help="Files shown word by word in a table."),
+]
+
+
+def evaluate(
+    inputs: _Inputs = None,
+    references: _References = None,
+    transcripts: _Transcripts = None,
+    normalizer: _Normalizer = "auto",
+    metric: _Metric = "auto",
+    format: _Format = None,
+    output: _Output = None,
+    worst: _Worst = 3,
+    model: given.Model = "whisper",
+    language: given.Language = None,
+    multilingual: given.Multilingual = False,
+    task: given.Task = "transcribe",
+    prompt: given.Prompt = None,
+    prompt_file: given.PromptFile = None,
+    hotwords: given.Hotwords = None,
+    condition_on_previous_text: given.ConditionOnPreviousText = False,
+    window: given.Window = None,
+    no_vad: given.NoVad = False,
+    no_fallback: given.NoFallback = False,
+    pattern: given.Pattern = None,
+    device: given.Device = "auto",
+    dtype: given.Dtype = "auto",
+    batch_size: given.BatchSize = None,
+    quiet: given.Quiet = False,
+    verbose: given.Verbose = False,
+) -> None:
+    """Compare transcripts with what was said: word and character error rates.
+
+    What was said stands in name.txt beside each recording, or where --references points. Without
+    INPUT, all recordings of a manifest are taken.
+    """
+    from asrcli.cli.checks import check_names
+    from asrcli.cli.loading import Settings
+    from asrcli.cli.prompts import choose_prompt
+    from asrcli.console import StderrConsole
+
+    console = StderrConsole(quiet=quiet, verbose=verbose)
+    options = Options(
+        language=language,
+        multilingual=multilingual,
+        task=task,
+        prompt=choose_prompt(prompt, prompt_file),
+        hotwords=", ".join(filter(None, map(str.strip, hotwords or ()))) or None,
+        condition_on_previous_text=condition_on_previous_text,
+        window=window,
+        vad=not no_vad,
+        fallback=not no_fallback,
+    )
+    check_names(device, dtype)
+    check_normalizer(normalizer)
+    check_metric(metric)
+    found = _find(inputs, pattern or (), references, has_transcripts=transcripts is not None)
+    report = plan_report(format, output, worst, found)
+    run = Run(found, options, normalizer, metric, console)
+    if transcripts is None:
+        run.transcribe(Settings(model=model, device=device, dtype=dtype, batch_size=batch_size))
+    else:
+        run.read(Path(transcripts))
+    run.finish(report)
+
+
+def _find(
+    inputs: Sequence[str] | None,
+    patterns: Sequence[str],
+    place: str | None,
+    *,
+    has_transcripts: bool,
+) -> References:
+    """The recordings that are meant, with their references."""
+    from asrcli.audio.sources import expand
+    from asrcli.evaluation.references import find_references
+    from asrcli.evaluation.texts import sources_of_texts
+
+    references = None if place is None else Path(place)
+    sources = None
+    if inputs:
+        sources = expand(inputs, patterns=patterns)
+    elif has_transcripts and references is not None and os.path.isdir(references):  # noqa: PTH112
+        sources = sources_of_texts(references)
+    return find_references(sources, references)

@@ -1,0 +1,209 @@
+"""From sources to a backend: each is read, split and submitted, a bounded number of windows ahead.
+
+Where windows do not depend on each other, one thread feeds file after file. Where each is told what
+was said before it, a file has only one window under way, so that many files are fed side by side
+and the batch stays full all the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, Protocol
+
+from asrcli.audio.clips import Clip, ClipSelector
+from asrcli.audio.reading import SAMPLING_RATE, RawFormat, open_audio
+from asrcli.audio.sources import Source
+from asrcli.backends.base import Backend, Recognition
+from asrcli.errors import AudioError
+from asrcli.options import Options
+from asrcli.windows import Splitter, Window, join_texts
+
+MIN_DURATION = 0.1  # s; a recording shorter than this holds no word
+MAX_PREVIOUS = 1500  # characters of what was said before; more than any model takes
+STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
+
+_recording_ids = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How sources are read.
+
+    Attributes:
+        raw: how, where they have no header.
+        stdin: stands in for standard input.
+        clips: the parts that are wanted; none means all.
+        track: which audio track, counted from 1; None takes the best.
+    """
+
+    raw: RawFormat | None = None
+    stdin: BinaryIO | None = None
+    clips: Sequence[Clip] = ()
+    track: int | None = None
+
+
+class Progress(Protocol):
+    """Hears how a batch gets on; called from several threads."""
+
+    def begin(self, source: Source, duration: float | None) -> None:
+        """A source was opened; ``duration`` (s) is what its header says."""
+
+    def advance(self, source: Source, duration: float) -> None:
+        """So many further seconds of it are done."""
+
+
+@dataclass(slots=True)
+class Recording:
+    """A source while it is being transcribed.
+
+    Attributes:
+        futures: its windows' results, in order, as they are submitted; None ends them.
+        done: seconds of it that were transcribed, or silent.
+        num_samples, warnings, damage, error: known once they have ended.
+    """
+
+    source: Source
+    recording_id: int = field(default_factory=lambda: next(_recording_ids))
+    futures: queue.SimpleQueue[Future[Recognition] | None] = field(
+        default_factory=queue.SimpleQueue
+    )
+    done: float = 0.0
+    num_samples: int = 0
+    warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    error: Exception | None = None
+
+
+class Feeder:
+    """Reads, splits and submits, at most ``max_in_flight`` windows ahead.
+
+    Attributes:
+        recordings: one for each source, in their order.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        backend: Backend,
+        options: Options,
+        reading: Reading,
+        progress: Progress | None,
+    ) -> None:
+        self.recordings = [Recording(source) for source in sources]
+        self._backend = backend
+        self._options = options
+        self._reading = reading
+        self._progress = progress
+        num_windows = backend.max_in_flight(options)
+        self._permits = threading.Semaphore(num_windows)
+        self._stopped = False
+        self._waiting = iter(self.recordings)
+        self._lock = threading.Lock()
+        num_threads = min(num_windows, len(sources)) if options.condition_on_previous_text else 1
+        self._threads = [
+            threading.Thread(target=self._run, name="asr-feeder", daemon=True)
+            for _ in range(num_threads)
+        ]
+
+    def start(self) -> None:
+        """Begin to read."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Submit nothing more."""
+        self._stopped = True
+        for _ in self._threads:
+            self._permits.release()
+        # A read from a pipe that says nothing cannot be called off; the thread ends with it.
+        for thread in self._threads:
+            thread.join(timeout=STOP_DURATION)
+
+    def _run(self) -> None:
+        """Feed one source after the other."""
+        while (recording := self._next()) is not None:
+            if not self._stopped:
+                try:
+                    self._feed(recording)
+                except Exception as error:  # it belongs to this recording; the others go on
+                    recording.error = error
+            recording.futures.put(None)
+
+    def _next(self) -> Recording | None:
+        with self._lock:
+            return next(self._waiting, None)
+
+    def _feed(self, recording: Recording) -> None:
+        how = self._reading
+        with open_audio(recording.source, raw=how.raw, stdin=how.stdin, track=how.track) as reader:
+            if self._progress is not None:
+                self._progress.begin(recording.source, reader.duration)
+            selector = ClipSelector(how.clips)
+            splitter = Splitter(
+                recording.recording_id,
+                max_duration=self._backend.window_duration(self._options),
+                vad=self._options.vad,
+            )
+            self._submit_all(recording, splitter.split(selector.select(reader.blocks())))
+            if self._stopped:
+                return
+            missing = selector.missing()
+            if missing and not selector.num_selected:
+                raise AudioError(f"{recording.source.name}: {missing[0]}")
+            recording.num_samples = splitter.num_samples
+            losses = (*missing, *map(_unaccounted, splitter.unaccounted()))
+            recording.warnings = (*reader.warnings, *losses)
+            recording.damage = (*reader.damage, *losses)
+            self._credit(recording, splitter.num_samples / SAMPLING_RATE)
+
+    def _submit_all(self, recording: Recording, windows: Iterator[Window]) -> None:
+        previous = ""
+        for window in windows:
+            if window.end - window.start < MIN_DURATION:  # only a whole recording is that short
+                continue
+            options = replace(self._options, previous_text=previous or None)
+            future = self._submit(recording, window, options)
+            if self._stopped:
+                return
+            if self._options.condition_on_previous_text and future is not None:
+                previous = _carry_on(previous, future.result())
+
+    def _submit(
+        self, recording: Recording, window: Window, options: Options
+    ) -> Future[Recognition] | None:
+        self._permits.acquire()
+        if self._stopped:
+            return None
+        future = self._backend.submit(window, options)
+        recording.futures.put(future)
+        future.add_done_callback(lambda _: self._finish(recording, window.end))
+        return future
+
+    def _finish(self, recording: Recording, end: float) -> None:
+        self._permits.release()
+        self._credit(recording, end)
+
+    def _credit(self, recording: Recording, end: float) -> None:
+        """Report a recording as done up to a time; silence before it counts as well."""
+        with self._lock:
+            duration = end - recording.done
+            recording.done = max(recording.done, end)
+        if self._progress is not None and duration > 0:
+            self._progress.advance(recording.source, duration)
+
+
+def _carry_on(previous: str, heard: Recognition) -> str:
+    """What the next window is told. After a text that was not heard at once, nothing: it would
+    carry a fault on and on (openai/whisper)."""
+    if heard.retries:
+        return ""
+    return join_texts([previous, *(segment.text for segment in heard.segments)])[-MAX_PREVIOUS:]
+
+
+def _unaccounted(span: tuple[float, float]) -> str:
+    return f"{span[0]:.1f}-{span[1]:.1f} s: was not transcribed"

@@ -1,0 +1,94 @@
+"""What is wrong with a text, and which of several is the best: the guards behind every window.
+
+Thresholds are those of openai/whisper, which Radford et al. 2022 chose for long recordings; they
+hold for the other families as well, since they judge the text and not the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asrcli.backends.base import Recognition
+
+COMPRESSION_RATIO = 2.4  # above it a text repeats itself
+LOGPROB = -1.0  # mean log-probability below which a text is unlikely
+TEMPERATURE_STEP = 0.2
+MAX_TEMPERATURE = 1.0
+REPETITION_COST = 0.5  # of mean log-probability: what a text may lose and still replace one
+SAME_SOUND = 0.4  # share of letters in common that two hearings of one word have
+
+UNENDED = ("loop", "unfinished")
+
+
+def find_fault(recognition: Recognition) -> str | None:
+    """Why a text is not good enough: "loop", "unfinished", "repetition", "unlikely", or None."""
+    if recognition.fault is not None:
+        return recognition.fault
+    if not recognition.segments:
+        return None
+    if (recognition.segments[0].compression_ratio or 0.0) > COMPRESSION_RATIO:
+        return "repetition"
+    return "unlikely" if mean_logprob(recognition) < LOGPROB else None
+
+
+def is_good_enough(hearings: Sequence[Recognition]) -> bool:
+    """Whether the last of a window's hearings may stand.
+
+    A phrase may truly have been said over and over. So one that repeats itself is replaced only by
+    a text that is not much less likely: one that leaves true repetitions out would be.
+    """
+    first, last = hearings[0], hearings[-1]
+    if find_fault(last) is not None:
+        return False
+    if last is first or find_fault(first) != "repetition":
+        return True
+    return bool(last.segments) and mean_logprob(last) >= mean_logprob(first) - REPETITION_COST
+
+
+def next_temperature(hearings: Sequence[Recognition], first: float) -> float | None:
+    """At which temperature to hear a window again; None where it was heard at all of them."""
+    temperature = round(first + TEMPERATURE_STEP * len(hearings), 3)
+    return temperature if temperature <= MAX_TEMPERATURE else None
+
+
+def choose(hearings: Sequence[Recognition]) -> Recognition:
+    """The best of a window's hearings: one that came to an end, and the likeliest of these."""
+    if is_good_enough(hearings):
+        return hearings[-1]
+    return max(hearings, key=_worth)
+
+
+def echoes(recognition: Recognition, context: str) -> bool:
+    """Whether a text says nothing but words of the context that the model was given."""
+    words = _letters(" ".join(segment.text for segment in recognition.segments))
+    return bool(words) and set(words.split()) <= set(_letters(context).split())
+
+
+def sounds_alike(first: Recognition, second: Recognition) -> bool:
+    """Whether two texts may be two hearings of the same words."""
+    texts = (" ".join(s.text for s in each.segments) for each in (first, second))
+    letters = [_letters(text).replace(" ", "") for text in texts]
+    return SequenceMatcher(None, *letters, autojunk=False).ratio() >= SAME_SOUND
+
+
+def mean_logprob(recognition: Recognition) -> float:
+    """Mean log-probability of a window's text: all its segments state the same."""
+    value = recognition.segments[0].avg_logprob if recognition.segments else None
+    return 0.0 if value is None else value
+
+
+def _worth(recognition: Recognition) -> tuple[bool, bool, float]:
+    cost = REPETITION_COST if find_fault(recognition) == "repetition" else 0.0
+    return (
+        recognition.fault is None,
+        bool(recognition.segments),
+        mean_logprob(recognition) - cost,
+    )
+
+
+def _letters(text: str) -> str:
+    """A text in small letters, with spaces for all that is neither letter nor digit."""
+    return "".join(letter if letter.isalnum() else " " for letter in text.casefold())

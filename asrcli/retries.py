@@ -1,0 +1,49 @@
+"""What is told of a window that was heard more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from asrcli.guards import find_fault
+from asrcli.transcript import Retry
+
+if TYPE_CHECKING:
+    from asrcli.backends.base import Recognition
+    from asrcli.windows import Window
+
+
+def note(hearings: Sequence[Recognition], best: Recognition, window: Window) -> Recognition:
+    """The best of several hearings, with what became of the others; a warning if none is good."""
+    reason = find_fault(hearings[0])
+    if reason is None or (len(hearings) == 1 and not best.losses):
+        return best
+    fault = find_fault(best)
+    warnings = best.warnings
+    if fault == "unlikely" and not best.losses:
+        warnings += (f"{window.start:.1f}-{window.end:.1f} s: the model is not sure of the text",)
+    outcome = "silence" if not best.segments else "resolved" if fault is None else "given up"
+    return _with(best, _retry(window, reason, outcome, best), warnings)
+
+
+def note_halves(first: Recognition, both: Recognition, window: Window) -> Recognition:
+    """What was recognised in the halves of a window, with what was wrong with it as a whole."""
+    outcome = "given up" if both.losses else "resolved"
+    retry = _retry(window, find_fault(first) or "unfinished", outcome, both)
+    return replace(both, retries=(retry, *both.retries))
+
+
+def _with(best: Recognition, retry: Retry, warnings: tuple[str, ...]) -> Recognition:
+    return replace(best, warnings=warnings, retries=(retry, *best.retries))
+
+
+def _retry(window: Window, reason: str, outcome: str, kept: Recognition) -> Retry:
+    temperature = kept.segments[0].temperature if kept.segments else 0.0
+    return Retry(
+        start=round(window.start, 3),
+        end=round(window.end, 3),
+        reason=reason,
+        outcome=outcome,
+        temperature=temperature,
+    )

@@ -1,0 +1,25 @@
+"""Windows: how a recording is cut for a model, and how the pieces come together again.
+
+Every rule about seams lives here. ``Cutter`` covers a recording with windows that do not overlap,
+and leaves out nothing but silence; ``halve`` cuts one of them once more; ``stitch`` is the inverse
+for what the model said in them.
+"""
+
+from __future__ import annotations
+
+from asrcli.windows.cutter import Cutter, cut
+from asrcli.windows.splitter import Splitter
+from asrcli.windows.stitching import Stitcher, join_texts, stitch
+from asrcli.windows.window import Window, find_gaps, halve
+
+__all__ = [
+    "Cutter",
+    "Splitter",
+    "Stitcher",
+    "Window",
+    "cut",
+    "find_gaps",
+    "halve",
+    "join_texts",
+    "stitch",
+]

@@ -1,0 +1,90 @@
+"""A window: a cut of a recording, and how it is cut once more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from asrcli.audio.reading import SAMPLING_RATE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A cut of a recording, short enough for the model.
+
+    Attributes:
+        recording_id: which recording it belongs to, unique within the process.
+        index: position among the recording's windows, from 0.
+        samples: float32 [num_samples], 16 kHz mono.
+        start, end: seconds from the start of the recording.
+        speech: (start, end) of its stretches of speech, in seconds of the recording; None where
+            nobody has looked for any.
+    """
+
+    recording_id: int
+    index: int
+    samples: NDArray[np.float32]
+    start: float
+    end: float
+    speech: tuple[tuple[float, float], ...] | None = None
+
+
+def halve(window: Window) -> tuple[Window, Window]:
+    """Cut a window in two, in the quietest place of its middle third."""
+    num_samples = len(window.samples)
+    middle = find_quietest(window.samples, num_samples // 3, num_samples - num_samples // 3)
+    seam = window.start + middle / SAMPLING_RATE
+    return (
+        replace(
+            window, samples=window.samples[:middle], end=seam, speech=_within(window, end=seam)
+        ),
+        replace(
+            window, samples=window.samples[middle:], start=seam, speech=_within(window, start=seam)
+        ),
+    )
+
+
+def _within(
+    window: Window, *, start: float = 0.0, end: float = math.inf
+) -> tuple[tuple[float, float], ...] | None:
+    """What of a window's speech lies between two times."""
+    if window.speech is None:
+        return None
+    clipped = ((max(start, first), min(end, last)) for first, last in window.speech)
+    return tuple((first, last) for first, last in clipped if first < last)
+
+
+def find_gaps(
+    spans: Iterable[tuple[float, float]], start: float, end: float
+) -> list[tuple[float, float]]:
+    """What no span covers between two times (s): the audit of a recording's windows and silences.
+
+    Less than a sample is nothing.
+    """
+    gaps = []
+    for first, last in sorted(spans):
+        if first - start > 1 / SAMPLING_RATE:
+            gaps.append((start, min(first, end)))
+        start = max(start, last)
+    if end - start > 1 / SAMPLING_RATE:
+        gaps.append((start, end))
+    return gaps
+
+
+def find_quietest(samples: NDArray[np.float32], begin: int, end: int) -> int:
+    """The middle of the quietest stretch between two places, as a sample index."""
+    width = min(round(QUIET_DURATION * SAMPLING_RATE), end - begin)
+    energy = np.cumsum(np.square(samples[begin:end], dtype=np.float64))
+    stretch_energy = energy[width - 1 :] - np.concatenate(([0.0], energy[:-width]))
+    # Of equally quiet places (digital silence) the last one wastes the least of a window.
+    last_minimum = len(stretch_energy) - 1 - int(np.argmin(stretch_energy[::-1]))
+    return begin + last_minimum + width // 2
