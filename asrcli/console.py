@@ -105,7 +105,15 @@ class StderrConsole:
         """A fault in one line, and what to do about it in another."""
         self.rich.print(Text.assemble(("error: ", "bold red"), str(error)))
         if error.hint:
-            self.rich.print(Text.assemble(("hint: ", "cyan"), error.hint))
+            self._advise(error.hint)
+
+    def hint(self, message: str) -> None:
+        """What to do next, in one line."""
+        if not self.quiet:
+            self._advise(message)
+
+    def _advise(self, message: str) -> None:
+        self.rich.print(Text.assemble(("hint: ", "cyan"), message))
 
 
 class ConsoleReporter:

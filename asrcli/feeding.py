@@ -15,15 +15,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Protocol
 
-from asrcli.audio.clips import Clip, ClipSelector
-from asrcli.audio.reading import SAMPLING_RATE, RawFormat, open_audio
+from asrcli.audio.clips import Clip, ClipSelector, selected_duration
+from asrcli.audio.reading import MIN_DURATION, SAMPLING_RATE, RawFormat, open_audio
 from asrcli.audio.sources import Source
 from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AudioError
 from asrcli.options import Options
 from asrcli.windows import Splitter, Window, join_texts
 
-MIN_DURATION = 0.1  # s; a recording shorter than this holds no word
 MAX_PREVIOUS = 1500  # characters of what was said before; more than any model takes
 STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
 
@@ -142,7 +141,8 @@ class Feeder:
         how = self._reading
         with open_audio(recording.source, raw=how.raw, stdin=how.stdin, track=how.track) as reader:
             if self._progress is not None:
-                self._progress.begin(recording.source, reader.duration)
+                duration = selected_duration(reader.duration, how.clips)
+                self._progress.begin(recording.source, duration)
             selector = ClipSelector(how.clips)
             splitter = Splitter(
                 recording.recording_id,
@@ -159,7 +159,8 @@ class Feeder:
             losses = (*missing, *map(_unaccounted, splitter.unaccounted()))
             recording.warnings = (*reader.warnings, *losses)
             recording.damage = (*reader.damage, *losses)
-            self._credit(recording, splitter.num_samples / SAMPLING_RATE)
+            end = splitter.num_samples / SAMPLING_RATE
+            self._credit(recording, end, end)
 
     def _submit_all(self, recording: Recording, windows: Iterator[Window]) -> None:
         previous = ""
@@ -181,17 +182,18 @@ class Feeder:
             return None
         future = self._backend.submit(window, options)
         recording.futures.put(future)
-        future.add_done_callback(lambda _: self._finish(recording, window.end))
+        future.add_done_callback(lambda _: self._finish(recording, window))
         return future
 
-    def _finish(self, recording: Recording, end: float) -> None:
+    def _finish(self, recording: Recording, window: Window) -> None:
         self._permits.release()
-        self._credit(recording, end)
+        self._credit(recording, window.start, window.end)
 
-    def _credit(self, recording: Recording, end: float) -> None:
+    def _credit(self, recording: Recording, start: float, end: float) -> None:
         """Report a recording as done up to a time; silence before it counts as well."""
         with self._lock:
-            duration = end - recording.done
+            begin = start if self._reading.clips else recording.done
+            duration = end - max(begin, recording.done)
             recording.done = max(recording.done, end)
         if self._progress is not None and duration > 0:
             self._progress.advance(recording.source, duration)

@@ -18,7 +18,7 @@ LOGPROB = -1.0  # mean log-probability below which a text is unlikely
 TEMPERATURE_STEP = 0.2
 MAX_TEMPERATURE = 1.0
 REPETITION_COST = 0.5  # of mean log-probability: what a text may lose and still replace one
-SAME_SOUND = 0.4  # share of letters in common that two hearings of one word have
+SAME_SOUND = 0.5  # share of letters in common that two hearings of one word have
 
 UNENDED = ("loop", "unfinished")
 
@@ -63,15 +63,15 @@ def choose(hearings: Sequence[Recognition]) -> Recognition:
 
 def echoes(recognition: Recognition, context: str) -> bool:
     """Whether a text says nothing but words of the context that the model was given."""
-    words = _letters(" ".join(segment.text for segment in recognition.segments))
-    return bool(words) and set(words.split()) <= set(_letters(context).split())
+    words = _letters(" ".join(segment.text for segment in recognition.segments)).split()
+    return bool(words) and set(words) <= set(_letters(context).split())
 
 
 def sounds_alike(first: Recognition, second: Recognition) -> bool:
     """Whether two texts may be two hearings of the same words."""
     texts = (" ".join(s.text for s in each.segments) for each in (first, second))
-    letters = [_letters(text).replace(" ", "") for text in texts]
-    return SequenceMatcher(None, *letters, autojunk=False).ratio() >= SAME_SOUND
+    one, other = (_letters(text).replace(" ", "") for text in texts)
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= SAME_SOUND
 
 
 def mean_logprob(recognition: Recognition) -> float:

@@ -17,6 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from asrcli.audio.clips import selected_duration
 from asrcli.audio.reading import open_audio
 from asrcli.audio.sources import printable
 from asrcli.console import clock, remaining
@@ -25,6 +26,7 @@ from asrcli.errors import AsrError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from asrcli.audio.clips import Clip
     from asrcli.audio.reading import RawFormat
     from asrcli.audio.sources import Source
     from asrcli.console import StderrConsole
@@ -207,9 +209,17 @@ class BatchProgress:
 
 
 def measure(
-    sources: Sequence[Source], progress: BatchProgress, raw: RawFormat | None
+    sources: Sequence[Source],
+    progress: BatchProgress,
+    raw: RawFormat | None,
+    *,
+    clips: Sequence[Clip] = (),
+    track: int | None = None,
 ) -> threading.Thread:
-    """Find out in the background how long the files say they are, for the bar's whole length."""
+    """Find out in the background how long the files say they are, for the bar's whole length.
+
+    Where only clips of them are transcribed, theirs is the length that counts.
+    """
 
     def run() -> None:
         for source in sources:
@@ -218,8 +228,8 @@ def measure(
             if source.path is None or not os.path.isfile(source.path):  # noqa: PTH113
                 continue  # a pipe can be read only once
             try:
-                with open_audio(source, raw=raw) as reader:
-                    progress.expect(source, reader.duration)
+                with open_audio(source, raw=raw, track=track) as reader:
+                    progress.expect(source, selected_duration(reader.duration, clips))
             except (AsrError, OSError):
                 progress.expect(source, 0.0)  # its own turn will tell why
 

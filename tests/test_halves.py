@@ -17,7 +17,7 @@ from asrcli.engine.request import Hypothesis, Request, Sampling
 from asrcli.engine.token_runner import TokenRunner
 from asrcli.models.base import Detection, Model
 from asrcli.options import Options
-from asrcli.transcript import Segment
+from asrcli.transcript import Retry, Segment
 from asrcli.windows import Window, halve
 from tests.engine.tiny_decoder_only import NUM_MEL_BINS, VOCABULARY, build_decoder_only
 
@@ -59,6 +59,11 @@ class Conversation:
                 eos_token_ids=frozenset() if self.endless(window) else EVERY_ID,
             ),
         )
+
+    @property
+    def windows(self) -> list[tuple[float, float, str | None]]:
+        """The windows that it was given, each once, however often it was heard."""
+        return list(dict.fromkeys(self.prepared))
 
     def parse(self, hypothesis: Hypothesis, window: Window, options: Options) -> list[Segment]:
         text = str(len(hypothesis.token_ids))
@@ -107,7 +112,8 @@ def test_halves_take_the_place_of_a_window_without_an_end(attempt: Callable[...,
         lambda window: window.end - window.start > 9, 10.0, language="en"
     )
     assert conversation.prepared[0] == (60.0, 70.0, "en")
-    (_, seam, _), (begin, end, _) = conversation.prepared[1:]
+    assert conversation.prepared.count((60.0, 70.0, "en")) == 6  # temperatures come first
+    (_, seam, _), (begin, end, _) = conversation.windows[1:]
     assert seam == begin == pytest.approx(64.2, abs=0.05)  # in the pause, near its end
     assert (end, recognition.language) == (70.0, "en")
     assert [(s.start, s.end, s.text) for s in recognition.segments] == [
@@ -115,13 +121,20 @@ def test_halves_take_the_place_of_a_window_without_an_end(attempt: Callable[...,
         (seam, 70.0, "0"),
     ]
     assert recognition.losses == recognition.warnings == ()
+    assert recognition.retries == (
+        Retry(start=60.0, end=70.0, reason="unfinished", outcome="resolved"),
+    )
 
 
 def test_a_half_without_an_end_is_a_loss_and_told(attempt: Callable[..., Any]) -> None:
     recognition, conversation = attempt(lambda window: window.start == 60.0, 10.0)
-    assert len(conversation.prepared) == 3
+    assert len(conversation.windows) == 3
     assert [segment.text for segment in recognition.segments] == ["5", "0"]
-    seam = conversation.prepared[1][1]
+    seam = conversation.windows[1][1]
+    assert [(r.end, r.outcome) for r in recognition.retries] == [
+        (70.0, "given up"),
+        (round(seam, 3), "given up"),
+    ]
     assert recognition.losses == (
         f"60.0-{seam:.1f} s: the text came to no end; words may be missing or made up",
     )
@@ -129,8 +142,17 @@ def test_a_half_without_an_end_is_a_loss_and_told(attempt: Callable[..., Any]) -
 
 def test_what_is_too_short_is_not_halved(attempt: Callable[..., Any]) -> None:
     recognition, conversation = attempt(lambda window: True, 1.5)
+    assert len(conversation.windows) == 1
+    assert len(recognition.losses) == 1
+
+
+def test_without_fallback_a_window_is_heard_once(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(lambda window: True, 10.0, fallback=False)
     assert len(conversation.prepared) == 1
     assert len(recognition.losses) == 1
+    assert recognition.retries == (
+        Retry(start=60.0, end=70.0, reason="unfinished", outcome="given up"),
+    )
 
 
 def test_a_bound_that_the_user_set_is_no_loss(attempt: Callable[..., Any]) -> None:

@@ -24,7 +24,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "languages": {"errors"},
     "options": {"errors", "languages"},
     "detection": set(),
-    "second_hearing": {"backends.base"},
+    "guards": {"backends.base"},
+    "speech_times": {"transcript"},
+    "retries": {"backends.base", "guards", "transcript", "windows"},
+    "second_hearing": {"backends.base", "guards"},
     "halves": {"backends.base", "windows"},
     "audio": {"errors"},
     "windows": {"audio", "transcript"},
@@ -34,10 +37,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "backends.base": {"options", "transcript", "windows"},
     "backends": {"backends.base", "recognizer", "errors"},
-    "pipeline": {"audio", "windows", "backends", "options", "transcript", "errors"},
+    "feeding": {"audio", "windows", "backends.base", "options", "errors"},
+    "pipeline": {"feeding", "audio", "windows", "backends", "options", "transcript", "errors"},
     "attempts": {
+        "guards",
         "second_hearing",
         "halves",
+        "retries",
+        "speech_times",
         "detection",
         "backends",
         "models",
@@ -47,12 +54,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "recognizer": {"attempts", "models", "engine", "pipeline", "backends", "options", "errors"},
     "writers": {"transcript", "errors"},
+    "evaluation": {"audio.sources", "errors", "languages", "writers"},
     "console": {"errors"},
     "progress": {"console", "audio", "errors"},
     "__main__": {"cli"},
     "cli": {
         "errors", "transcript", "languages", "options", "audio", "windows", "models", "backends",
-        "pipeline", "recognizer", "writers", "console", "progress", "asrcli",
+        "pipeline", "recognizer", "writers", "console", "progress", "evaluation", "asrcli",
     },
 }  # fmt: skip
 
@@ -60,20 +68,23 @@ HOMES: dict[str, set[str]] = {
     "typer": {"cli"},
     "rich": {"console", "progress", "cli"},
     "transformers": {"models", "engine"},
-    "torch": {"engine", "models", "recognizer", "cli.models"},
+    "torch": {"engine", "models", "recognizer", "cli.models", "audio.vad"},
     "av": {"audio"},
     "soundfile": {"audio"},
     "soxr": {"audio"},
     "librosa": {"models.log_mel"},
     "tokenizers": {"models"},
-    "safetensors": {"models"},
+    "safetensors": {"models", "audio.vad"},
     "huggingface_hub": {"models"},
     "platformdirs": {"models.cache"},
     "silero_vad": {"audio"},
+    "jiwer": {"evaluation.scoring"},
+    "whisper_normalizer": {"evaluation.normalizers"},
     "numpy": {"audio", "windows", "models"},
 }
-LAZY = {("rich", "cli.models"), ("torch", "cli.models"), ("torch", "models.files"),
-        ("transformers", "models")}  # fmt: skip
+LAZY = {("rich", "cli.models"), ("jiwer", "evaluation"), ("whisper_normalizer", "evaluation"),
+        ("torch", "cli.models"), ("torch", "models.files"),
+        ("torch", "audio"), ("safetensors", "audio"), ("transformers", "models")}  # fmt: skip
 
 
 class Import(NamedTuple):
@@ -153,7 +164,7 @@ def tell(found: list[Import]) -> list[str]:
 def test_the_walk_sees_what_is_there() -> None:
     pairs = {(each.importer, each.imported, each.is_lazy) for each in IMPORTS}
     assert ("recognizer", "engine.loop", False) in pairs
-    assert ("audio.reading", "audio.riff", False) in pairs
+    assert ("audio.opening", "audio.riff", False) in pairs
     assert ("engine.loop", "torch", False) in pairs
     assert ("models.whisper", "models.log_mel", True) in pairs
     assert ("models.base", "options", False) not in pairs  # for type checkers only

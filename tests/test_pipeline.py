@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 import os
@@ -16,13 +17,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from asrcli.audio.clips import Clip
 from asrcli.audio.reading import RawFormat
 from asrcli.audio.sources import Source, expand
 from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AsrError, AudioError, EngineError
 from asrcli.options import Options
 from asrcli.pipeline import Result, transcribe_source, transcribe_sources
-from asrcli.transcript import Segment
+from asrcli.transcript import Retry, Segment
 from asrcli.windows import Window
 
 RATE = 16_000
@@ -52,6 +54,7 @@ class ScriptedBackend:
     delay: float = 0.0
     name: str = "scripted"
     windows: list[Window] = field(default_factory=list)
+    options: list[Options] = field(default_factory=list)
     most_in_flight: int = 0
     _waiting: list[tuple[Window, Future[Recognition]]] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -76,6 +79,7 @@ class ScriptedBackend:
         future: Future[Recognition] = Future()
         with self._changed:
             self.windows.append(window)
+            self.options.append(options)
             self._waiting.append((window, future))
             self.most_in_flight = max(self.most_in_flight, len(self._waiting))
             self._changed.notify()
@@ -392,3 +396,117 @@ def test_one_source_that_is_a_folder(tmp_path: Path, make_backend: Make) -> None
     write(tmp_path, "b.wav", 1.0)
     with pytest.raises(AsrError):
         transcribe_source(tmp_path, make_backend(), ALL)
+
+
+# ---- windows that depend on one another
+
+CONDITIONED = Options(vad=False, condition_on_previous_text=True, prompt="A talk.")
+
+
+def previous_texts(backend: ScriptedBackend) -> dict[int, list[str | None]]:
+    """What each recording's windows were told, in order."""
+    told: dict[int, list[str | None]] = {}
+    for window, options in zip(backend.windows, backend.options, strict=True):
+        told.setdefault(window.recording_id, []).append(options.previous_text)
+    return told
+
+
+def test_windows_are_told_what_was_said_before(tmp_path: Path, make_backend: Make) -> None:
+    backend = make_backend()
+    (result,) = run(backend, [write(tmp_path, "a.wav", 7.0)], CONDITIONED)
+    (told,) = previous_texts(backend).values()
+    assert len(told) >= 4
+    assert told[:4] == [None, "w0", "w0 w1", "w0 w1 w2"]
+    assert result.transcript is not None
+    assert result.transcript.text == f"{told[-1]} w{len(told) - 1}"
+    assert {options.prompt for options in backend.options} == {"A talk."}
+    assert backend.most_in_flight == 1
+
+
+def test_other_files_keep_the_batch_full_meanwhile(tmp_path: Path, make_backend: Make) -> None:
+    paths = [write(tmp_path, f"{i}.wav", 7.0, i) for i in range(6)]
+    backend = make_backend(delay=0.02)
+    results = run(backend, paths, CONDITIONED)
+    assert [result.source.path for result in results] == paths
+    texts = [result.transcript.text for result in results if result.transcript]
+    assert all(text.startswith("w0 w1 w2 w3") for text in texts)
+    told = previous_texts(backend)
+    assert len(told) == len(texts) == 6
+    assert all(each[:4] == [None, "w0", "w0 w1", "w0 w1 w2"] for each in told.values())
+    assert backend.most_in_flight == 4  # as many as may be under way, each of another file
+
+
+def test_after_a_fallback_nothing_is_carried_on(tmp_path: Path, make_backend: Make) -> None:
+    def script(window: Window) -> Recognition:
+        retry = Retry(start=0.0, end=1.0, reason="loop", outcome="resolved")
+        retries = (retry,) if window.index == 1 else ()
+        return dataclasses.replace(answer(window), retries=retries)
+
+    backend = make_backend(script)
+    (result,) = run(backend, [write(tmp_path, "a.wav", 7.0)], CONDITIONED)
+    (told,) = previous_texts(backend).values()
+    assert told[:4] == [None, "w0", None, "w2"]
+    assert result.transcript is not None
+    assert [retry.reason for retry in result.transcript.retries] == ["loop"]
+
+
+def test_a_failure_ends_its_own_file_only(tmp_path: Path, make_backend: Make) -> None:
+    paths = [write(tmp_path, f"{i}.wav", 3.0 + i, i) for i in range(2)]
+
+    def script(window: Window) -> Recognition:
+        if window.end == 3.0:
+            raise AsrError("no memory")
+        return answer(window)
+
+    first, second = run(make_backend(script), paths, CONDITIONED)
+    assert str(first.error) == "no memory"
+    assert second.transcript is not None
+    assert second.transcript.text == "w0 w1 w2"
+
+
+# ---- text while it comes
+
+
+def test_segments_come_before_the_recording_is_at_its_end(
+    tmp_path: Path, make_backend: Make
+) -> None:
+    path = write(tmp_path, "a.wav", 20.0)
+    told: list[str] = []
+    backend = make_backend(num_in_flight=1)
+    seen: list[int] = []
+
+    def hear(source: Source, segments: tuple[Segment, ...]) -> None:
+        assert source.path == path
+        told.extend(segment.text for segment in segments)
+        seen.append(len(backend.windows))
+
+    (result,) = transcribe_sources(expand([path]), backend, ALL, on_segments=hear)
+    assert result.transcript is not None
+    assert " ".join(told) == result.transcript.text
+    assert seen[0] < len(backend.windows)
+
+
+# ---- clips
+
+
+def test_clips_have_the_times_of_the_file(tmp_path: Path, make_backend: Make) -> None:
+    path = write(tmp_path, "a.wav", 20.0)
+    clips = [Clip(12.0, 13.5), Clip(3.0, 6.0)]
+    backend = make_backend()
+    (result,) = transcribe_sources(expand([path]), backend, ALL, clips=clips)
+    assert result.transcript is not None
+    spans = [(window.start, window.end) for window in backend.windows]
+    assert (spans[0][0], spans[-1]) == (3.0, (12.0, 13.5))
+    assert sum(end - start for start, end in spans) == pytest.approx(4.5)
+    assert [window.index for window in backend.windows] == list(range(len(spans)))
+    assert result.transcript.duration == 13.5
+    assert result.damage == ()
+
+
+def test_clips_behind_the_end_are_told(tmp_path: Path, make_backend: Make) -> None:
+    path = write(tmp_path, "a.wav", 5.0)
+    clips = [Clip(1.0, 2.0), Clip(60.0)]
+    (result,) = transcribe_sources(expand([path]), make_backend(), ALL, clips=clips)
+    assert result.damage == ("clip 1:00- lies behind the end of the audio (0:05.0)",)
+    (result,) = transcribe_sources(expand([path]), make_backend(), ALL, clips=clips[1:])
+    assert "lies behind the end" in str(result.error)

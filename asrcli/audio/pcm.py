@@ -47,9 +47,10 @@ def to_float(data: bytes, sample_format: str) -> NDArray[np.float32]:
     if sample_format in ("s24le", "s24be"):
         return _scaled(_widen_24_bit(data, sample_format), 2.0**31)
     dtype, full_scale = _PLAIN[sample_format]
-    with np.errstate(over="ignore", invalid="ignore"):  # a float64 beyond float32 becomes Inf
+    # A float64 beyond float32 becomes Inf, and there are numbers that are none: cleaned later.
+    with np.errstate(over="ignore", invalid="ignore"):
         samples: NDArray[np.float32] = np.frombuffer(data, dtype).astype(np.float32)
-    return _scaled(samples, full_scale)
+        return _scaled(samples, full_scale)
 
 
 @dataclass(frozen=True, slots=True)

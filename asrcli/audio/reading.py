@@ -1,8 +1,9 @@
 """Recordings as blocks of 16 kHz mono float32, whatever they are stored in.
 
-The format is told from the content, never from the name. WAV and headerless PCM are read here, so
-that sizes which lie can be doubted; libsndfile reads the other plain formats from files, and PyAV
-what is compressed, all video, and every pipe.
+One rule for what is short: an input of 0 bytes is an error ("empty file"). Whatever has a valid
+header is a recording, and all its samples are given out to the last one, be there none at all. One
+of less than MIN_DURATION gets a warning that says so; that is no error and no damage. Only where a
+header alone cannot be told from a file that was cut short (Matroska, Opus) is it an error.
 """
 
 from __future__ import annotations
@@ -10,32 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asrcli.audio import riff
 from asrcli.audio.channels import Chunk, mix
 from asrcli.audio.cleaning import clean
-from asrcli.audio.containers import (
-    ContainerDecoder,
-    NoAudioStreamError,
-    UndecodableAudioError,
-    UnreadableContainerError,
-)
-from asrcli.audio.mp3 import read_length
 from asrcli.audio.notes import Notes, clock
-from asrcli.audio.pcm import SAMPLE_FORMATS, PcmDecoder, PcmLayout
+from asrcli.audio.opening import Decoder, open_decoder
+from asrcli.audio.pcm import SAMPLE_FORMATS, PcmLayout
 from asrcli.audio.resampling import regroup, resample
-from asrcli.audio.sniffing import describe, has_index_at_end, lacks_end_mark
-from asrcli.audio.soundfiles import SoundfileDecoder, UnreadableFileError, is_plain
 from asrcli.audio.sources import Source
-from asrcli.audio.streams import ByteStream, open_stream
+from asrcli.audio.streams import open_stream
+from asrcli.audio.tracks import UndecodableAudioError
 from asrcli.errors import AudioError, UsageError
 
 SAMPLING_RATE = 16_000
 BLOCK_SECONDS = 2.0
+MIN_DURATION = 0.1  # s; a recording shorter than this holds no word
 
 # Hz that can be meant and converted; beyond them a header is damaged.
 _SAMPLING_RATES = range(100, 6_144_001)
@@ -69,17 +63,6 @@ class RawFormat:
             raise UsageError(f"sampling rate {self.sampling_rate} Hz cannot be meant")
         if not 1 <= self.num_channels <= _MAX_CHANNELS:
             raise UsageError(f"{self.num_channels} channels cannot be meant")
-
-
-class Decoder(Protocol):
-    """What a format's reader gives: (sampling rate, float32 [num_samples, num_channels])."""
-
-    @property
-    def duration(self) -> float | None: ...
-
-    def chunks(self) -> Iterator[Chunk]: ...
-
-    def close(self) -> None: ...
 
 
 class AudioReader:
@@ -117,7 +100,11 @@ class AudioReader:
         try:
             clean_chunks = clean(self._checked_chunks(), self._notes)
             pieces = resample(mix(clean_chunks, self._notes), SAMPLING_RATE)
-            yield from regroup(pieces, round(BLOCK_SECONDS * SAMPLING_RATE))
+            num_samples = 0
+            for block in regroup(pieces, round(BLOCK_SECONDS * SAMPLING_RATE)):
+                num_samples += len(block)
+                yield block
+            self._check_length(num_samples / SAMPLING_RATE)
         except UndecodableAudioError as error:
             raise AudioError(f"{self._name}: {error}") from None
         finally:
@@ -138,6 +125,13 @@ class AudioReader:
     ) -> None:
         self.close()
 
+    def _check_length(self, duration: float) -> None:
+        if duration == 0:
+            self._notes.warn("holds no audio")
+        elif duration < MIN_DURATION:
+            length = f"{int(duration * 1000) / 1000:.3f}"  # never rounded up to what is enough
+            self._notes.warn(f"too short to hold a word: {length} s of audio")
+
     def _checked_chunks(self) -> Iterator[Chunk]:
         position = 0.0
         try:
@@ -154,7 +148,11 @@ class AudioReader:
 
 
 def open_audio(
-    source: Source, *, raw: RawFormat | None = None, stdin: BinaryIO | None = None
+    source: Source,
+    *,
+    raw: RawFormat | None = None,
+    stdin: BinaryIO | None = None,
+    track: int | None = None,
 ) -> AudioReader:
     """Open a recording.
 
@@ -162,131 +160,24 @@ def open_audio(
         source: a file, a named pipe, or standard input.
         raw: how to read it where it has no header; the content is then not looked at.
         stdin: stands in for standard input.
+        track: which of the file's audio tracks, counted from 1; None takes the best, and where
+            there are several, a warning names it.
 
     Raises:
-        AudioError: missing, empty, without audio, or not audio or video that can be read. The
-            message begins with the source's name.
+        UsageError: no track can have this number.
+        AudioError: missing, empty, without audio or the track, or not audio or video that can be
+            read. The message begins with the source's name.
     """
+    if track is not None and track < 1:
+        raise UsageError(f"audio track {track} cannot be meant", hint="tracks are counted from 1")
+    layout = None
+    if raw is not None:
+        layout = PcmLayout(raw.sample_format, raw.sampling_rate, raw.num_channels)
     stream = open_stream(source, stdin)
     notes = Notes()
     try:
-        if raw is not None:
-            decoder = _open_raw(source, stream, raw, notes)
-        else:
-            decoder = _open_by_content(source, stream, notes)
+        decoder = open_decoder(source, stream, layout, track, notes)
     except BaseException:
         stream.close()
         raise
     return AudioReader(source.name, decoder, notes)
-
-
-def _open_raw(source: Source, stream: ByteStream, raw: RawFormat, notes: Notes) -> Decoder:
-    _check_not_empty(source, stream)
-    layout = PcmLayout(raw.sample_format, raw.sampling_rate, raw.num_channels)
-    return PcmDecoder(stream, layout, notes)
-
-
-def _check_not_empty(source: Source, stream: ByteStream) -> None:
-    try:
-        empty = not stream.peek(1)
-    except OSError as error:
-        raise AudioError(f"{source.name}: {error.strerror}") from None
-    if empty:
-        raise AudioError(f"{source.name}: empty {'file' if source.path else 'input'}")
-
-
-def _open_by_content(source: Source, stream: ByteStream, notes: Notes) -> Decoder:
-    _check_not_empty(source, stream)
-    head = stream.peek(16)
-    if riff.is_wave(head):
-        return _open_wave(source, stream, notes)
-    if is_plain(head):
-        return _open_plain(source, stream, notes)
-    return _open_container(source, stream, notes)
-
-
-def _open_wave(source: Source, stream: ByteStream, notes: Notes) -> Decoder:
-    stream.remember()
-    try:
-        header = riff.read_header(stream)
-    except riff.DamagedHeaderError as error:
-        complaint = f"{source.name}: damaged WAV header: {error}"
-        return _open_elsewhere(stream, notes, complaint, stated=None)
-    if header.layout is not None:
-        stream.forget()
-        return PcmDecoder(stream, header.layout, notes, riff.goes_on)
-    stated = None
-    if header.num_bytes and header.bytes_per_second:
-        stated = header.num_bytes / header.bytes_per_second
-    complaint = f"{source.name}: WAV codec tag 0x{header.tag:04x} is not known"
-    return _open_elsewhere(stream, notes, complaint, stated=stated)
-
-
-def _open_elsewhere(
-    stream: ByteStream, notes: Notes, complaint: str, *, stated: float | None
-) -> Decoder:
-    """Let the libraries try a WAV file that is not plain; `complaint` is said if they fail."""
-    stream.replay()
-    try:
-        return ContainerDecoder(stream, notes, stated=stated)
-    except (UnreadableContainerError, NoAudioStreamError, UndecodableAudioError):
-        if not stream.can_seek:
-            raise AudioError(complaint) from None
-    try:
-        return SoundfileDecoder(stream, notes)
-    except UnreadableFileError:
-        raise AudioError(complaint) from None
-
-
-def _open_plain(source: Source, stream: ByteStream, notes: Notes) -> Decoder:
-    """Let libsndfile read what can seek; PyAV reads pipes, or knows better where that fails."""
-    if stream.can_seek:
-        try:
-            return SoundfileDecoder(stream, notes)
-        except UnreadableFileError:
-            return _open_container(source, stream, notes)
-    stream.remember()
-    try:
-        decoder = ContainerDecoder(stream, notes)
-    except (UnreadableContainerError, NoAudioStreamError, UndecodableAudioError):
-        # Some CAF files, for one, cannot be read without seeking.
-        stream.replay()
-        return _open_plain(source, stream.spool(), notes)
-    stream.forget()
-    return decoder
-
-
-def _open_container(source: Source, stream: ByteStream, notes: Notes) -> Decoder:
-    if not stream.can_seek and has_index_at_end(stream):
-        stream = stream.spool()
-    if lacks_end_mark(stream):
-        notes.warn("the file has no end mark; it may have been cut short")
-    description = describe(stream.peek(64))
-    try:
-        return _open_counted(stream, notes)
-    except UnreadableContainerError as error:
-        complaint = _not_readable(source, description, str(error))
-    except NoAudioStreamError:
-        complaint = AudioError(f"{source.name}: no audio stream")
-    except UndecodableAudioError as error:
-        complaint = AudioError(f"{source.name}: {error}")
-    stream.close()
-    raise complaint
-
-
-def _open_counted(stream: ByteStream, notes: Notes) -> Decoder:
-    """Open a container, with the length that an MP3's header frame counts."""
-    length = read_length(stream)
-    if length is None:
-        return ContainerDecoder(stream, notes)
-    # FFmpeg takes the padding off by itself where it can seek.
-    padding = None if stream.can_seek else length.padding
-    return ContainerDecoder(stream, notes, stated=length.duration, padding=padding)
-
-
-def _not_readable(source: Source, description: str | None, reason: str) -> AudioError:
-    hint = None
-    if description is None:
-        hint = "for PCM without a header: --raw s16le --sampling-rate 16000 --channels 1"
-    line = f"{source.name}: not audio or video that can be read ({description or reason})"
-    return AudioError(line, hint=hint)

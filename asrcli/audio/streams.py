@@ -152,7 +152,11 @@ class SeekableView:
         return self._file.read(num_bytes)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
+        """Go to a place; -1 where a damaged header sends us to one that no file has."""
+        try:
+            return self._file.seek(offset, whence)
+        except (OSError, ValueError, OverflowError):
+            return -1
 
     def tell(self) -> int:
         return self._file.tell()

@@ -125,7 +125,7 @@ class VoiceStream:
 
     def add(self, block: NDArray[np.float32]) -> NDArray[np.float32]:
         """Probabilities of the frames that a block (float32 [n], 16 kHz) has made whole."""
-        samples = np.concatenate([self._rest, block * self._gain(block)])
+        samples = np.concatenate([self._rest, block * np.float32(self._gain(block))])
         num_frames = (len(samples) - CONTEXT_SAMPLES) // FRAME_SAMPLES
         if num_frames < 1:
             self._rest = samples
@@ -142,13 +142,13 @@ class VoiceStream:
             return np.zeros(0, np.float32)
         return self.add(np.zeros(missing, np.float32))
 
-    def _gain(self, block: NDArray[np.float32]) -> np.float32:
+    def _gain(self, block: NDArray[np.float32]) -> float:
         """By how much a block is to be made louder: 1 or more."""
         if not self._levels or not len(block):
-            return np.float32(1.0)
+            return 1.0
         forgotten = _FORGETTING ** (len(block) / SAMPLING_RATE)
         self._peak = max(float(np.abs(block).max()), self._peak * forgotten, FULL_LEVEL / MAX_GAIN)
-        return np.float32(max(1.0, FULL_LEVEL / self._peak))
+        return max(1.0, FULL_LEVEL / self._peak)
 
 
 @cache

@@ -2,77 +2,113 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asrcli.cli.interrupts import Interrupted, farewell
-from asrcli.cli.stdout import print_result
+from asrcli.cli.resuming import command_to_go_on
+from asrcli.cli.stdout import offer_result, print_result
 from asrcli.console import StderrConsole, clock
 from asrcli.errors import AsrError, OutputError
-from asrcli.writers import render, render_shared
+from asrcli.writers import render, render_lines, render_shared
 from asrcli.writers.cues import cut_cues
-from asrcli.writers.outputs import Plan, shown, write_atomically
+from asrcli.writers.files import remove_drafts, shown, write_atomically
 
 if TYPE_CHECKING:
-    from asrcli.audio.reading import RawFormat
     from asrcli.audio.sources import Source
     from asrcli.backends.base import Backend
+    from asrcli.cli.work import Work
     from asrcli.options import Options
     from asrcli.pipeline import Result
     from asrcli.progress import BatchProgress
+    from asrcli.transcript import Segment
 
 
 class Batch:
-    """Transcribes sources and takes care of what becomes of each."""
+    """Transcribes recordings and takes care of what becomes of each.
 
-    def __init__(self, sources: Sequence[Source], plan: Plan, console: StderrConsole) -> None:
-        self._sources = sources
-        self._plan = plan
+    Args:
+        work: what there is to do.
+        console: where it is told.
+        arguments: the command line, for saying how to go on after a stop; None if it is unknown.
+    """
+
+    def __init__(
+        self, work: Work, console: StderrConsole, *, arguments: Sequence[str] | None = None
+    ) -> None:
+        self._work = work
         self._console = console
-        self._failures: list[str] = []
-        self._num_finished = 0
+        self._arguments = arguments
+        self._failures: list[str] = []  # a line each; a recording may have several
+        self._num_taken = 0
+        self._num_failed = 0  # recordings, wholly or in part
+        self._num_missing = 0  # those of them that lack a result
         self._is_first_on_stdout = True
+        # Text on standard output appears as it is understood; other formats need all of it.
+        self._streams = all(
+            [output.format for output in outputs] == ["text"] and outputs[0].path is None
+            for outputs in work.plan.outputs
+        )
+        self._streamed: Source | None = None  # whose text has begun to appear
         self._is_stopped = False
 
-    def run(self, backend: Backend, options: Options, raw: RawFormat | None) -> int:
+    def run(self, backend: Backend, options: Options) -> int:
         """Transcribe all; returns how many failed, wholly or in part."""
         from asrcli.progress import BatchProgress, measure
 
-        with BatchProgress(self._console, len(self._sources)) as progress:
+        sources, reading = self._work.sources, self._work.reading
+        with BatchProgress(self._console, len(sources)) as progress:
 
             def stop() -> None:
                 self._stop(progress)
 
             with farewell(stop):
                 if self._console.is_live:
-                    measure(self._sources, progress, raw)
+                    measure(
+                        sources, progress, reading.raw, clips=reading.clips, track=reading.track
+                    )
                 try:
-                    duration = self._take_all(backend, options, raw, progress)
+                    duration = self._take_all(backend, options, progress)
                 except Interrupted:
                     stop()
                     raise
         self._sum_up(duration, progress)
-        return len(self._failures)
+        return self._num_failed
 
-    def _take_all(
-        self, backend: Backend, options: Options, raw: RawFormat | None, progress: BatchProgress
-    ) -> float:
+    def sum_up_nothing(self) -> None:
+        """Say that there was nothing to do, all results being complete."""
+        if self._work.num_files > 1:
+            self._console.note(self._count())
+        for source in self._work.skipped if self._work.num_files == 1 else ():
+            self._console.note(f"{source.name}: skipped, its results are complete")
+
+    def _take_all(self, backend: Backend, options: Options, progress: BatchProgress) -> float:
         """Take every result as it comes; returns the seconds of audio in them."""
         from asrcli.pipeline import transcribe_sources
 
         duration = 0.0
-        results = transcribe_sources(self._sources, backend, options, raw=raw, progress=progress)
+        reading = self._work.reading
+        results = transcribe_sources(
+            self._work.sources,
+            backend,
+            options,
+            raw=reading.raw,
+            progress=progress,
+            clips=reading.clips,
+            track=reading.track,
+            on_segments=self._stream if self._streams else None,
+        )
         for index, result in enumerate(results):
             progress.finish(result.source)
             self._take(index, result)
-            self._num_finished += 1
+            self._num_taken += 1
             duration += result.transcript.duration if result.transcript else 0.0
         return duration
 
     def _take(self, index: int, result: Result) -> None:
         """Write a result, or say what went wrong with it."""
+        num_failures = len(self._failures)
         try:
             if result.transcript is None:
                 raise result.error or AsrError(f"{result.source.name}: no result")
@@ -84,6 +120,10 @@ class Batch:
                 self._console.rich.print_exception()
             name = type(error).__name__
             self._fail(AsrError(f"{result.source.name}: internal error ({name}: {error})"))
+        self._num_missing += len(self._failures) > num_failures
+        # Damage was told as a warning; what is there of the recording has been written.
+        self._failures += [f"{result.source.name}: {line}" for line in result.damage[:1]]
+        self._num_failed += len(self._failures) > num_failures
 
     def _fail(self, error: AsrError) -> None:
         self._failures.append(str(error))
@@ -92,26 +132,59 @@ class Batch:
     def _write(self, index: int, result: Result) -> None:
         transcript, source = result.transcript, result.source
         assert transcript is not None
+        outputs = self._work.plan.outputs[index]
         targets = []
-        for output in self._plan.outputs[index]:
+        for output in outputs:
             if output.path is None:
                 self._print(result, output.format)
                 continue
-            replaced = _write_file(output.path, render(transcript, output.format), source.name)
+            try:
+                replaced = self._write_file(output.path, render(transcript, output.format))
+            except OutputError as error:  # another of its files may have better luck
+                self._fail(error)
+                continue
             targets.append(f"{shown(output.path)}{' (replaced)' if replaced else ''}")
         for warning in transcript.warnings:
             self._console.warn(f"{source.name}: {warning}")
-        if result.damage:
-            self._failures.append(f"{source.name}: {result.damage[0]}")
         if not transcript.segments:
             self._console.note(f"{source.name}: no speech")
         if targets:
-            counted = _counted(result, {output.format for output in self._plan.outputs[index]})
+            counted = _counted(result, {output.format for output in outputs})
             self._console.line(f"{source.name} → {', '.join(targets)}  {counted}")
+
+    def _write_file(self, path: Path, text: str) -> bool:
+        """Write a result to its place, or else to standard output: hours of work may be in it.
+
+        Raises:
+            OutputError: it is not in its place.
+        """
+        try:
+            return write_atomically(path, text)
+        except OutputError as error:
+            if not text:
+                raise
+            # Of several results, each is told apart as head and tail do with files.
+            head = f"==> {shown(path)} <==\n" if len(self._work.plan.paths) > 1 else ""
+            where = "standard output has it instead"
+            if not offer_result(head + text):
+                where = "standard output cannot take it either"
+            raise OutputError(f"{error}; {where}", hint=error.hint) from error
+
+    def _stream(self, source: Source, segments: tuple[Segment, ...]) -> None:
+        """Print what is final of a text while the rest is still being transcribed."""
+        text = render_lines(segments)
+        if not text:
+            return
+        if source is not self._streamed and not self._is_first_on_stdout:
+            text = f"\n{text}"
+        self._streamed, self._is_first_on_stdout = source, False
+        print_result(text, source.name)
 
     def _print(self, result: Result, format: str) -> None:
         assert result.transcript is not None
-        if self._plan.shares_stdout:
+        if self._streams:
+            return  # it has appeared
+        if self._work.plan.shares_stdout:
             text = render_shared(
                 result.transcript,
                 format,
@@ -125,44 +198,50 @@ class Batch:
             print_result(text, result.source.name)
 
     def _stop(self, progress: BatchProgress) -> None:
-        """Clear up what moves, and say how far it came."""
+        """Clear up, and say how far it came and how to go on."""
         progress.stop()
-        if len(self._sources) > 1 and not self._is_stopped:
+        remove_drafts()
+        if self._work.num_files > 1 and not self._is_stopped:
             self._is_stopped = True
-            self._console.note(f"stopped: {self._num_finished} of {len(self._sources)} files done")
+            self._console.note(f"stopped: {self._count()}")
+            self._say_how_to_go_on()
 
     def _sum_up(self, duration: float, progress: BatchProgress) -> None:
         """A line for the whole batch, and one for each failure if there were others beside it."""
-        if len(self._sources) == 1:
+        if self._work.num_files == 1:
             return
-        num_failed = len(self._failures)
-        failed = f", {num_failed} failed" if num_failed else ""
         speed = duration / progress.elapsed if progress.elapsed else 0.0
         line = (
-            f"{len(self._sources) - num_failed} of {len(self._sources)} files done{failed} · "
+            f"{self._count()} · "
             f"{clock(duration)} of audio in {clock(progress.elapsed)} · {speed:.0f}× real time"
         )
-        if not num_failed:
+        if self._failures:
+            self._console.print(line)
+        elif self._work.skipped:
+            self._console.note(line)
+        else:
             self._console.line(line)
-            return
-        self._console.print(line)
         for failure in self._failures:
             self._console.print(f"  {failure}")
+        if self._num_missing and self._num_missing < len(self._work.sources):
+            self._say_how_to_go_on()
 
+    def _count(self) -> str:
+        """What became of the files so far: "36 of 40 files done, 3 skipped, 1 failed"."""
+        parts = [f"{self._num_taken - self._num_failed} of {self._work.num_files} files done"]
+        if self._work.skipped:
+            parts.append(f"{len(self._work.skipped)} skipped")
+        if self._num_failed:
+            parts.append(f"{self._num_failed} failed")
+        return ", ".join(parts)
 
-def _write_file(path: Path, text: str, name: str) -> bool:
-    """Write a result to its place, or else to standard output: hours of work may be in it.
-
-    Raises:
-        OutputError: it is not in its place.
-    """
-    try:
-        return write_atomically(path, text)
-    except OutputError as error:
-        if sys.stdout is None or not text:
-            raise
-        print_result(text, name)
-        raise OutputError(f"{error}; standard output has it instead", hint=error.hint) from error
+    def _say_how_to_go_on(self) -> None:
+        """Give the command for the rest, where results are files and inputs can be read again."""
+        outputs = self._work.plan.outputs
+        if self._arguments is None or any(o.path is None for group in outputs for o in group):
+            return
+        if all(source.path is not None for source in self._work.sources):
+            self._console.hint(f"{command_to_go_on(self._arguments)} goes on from here")
 
 
 def _counted(result: Result, formats: set[str]) -> str:

@@ -43,18 +43,32 @@ def check_stdout(plan: Plan) -> None:
         raise OutputError("standard output is closed", hint="name a folder for results with -o")
 
 
-def errors_of_all(sources: Sequence[Source], raw: RawFormat | None) -> list[AsrError]:
+def check_existing(*, skip_existing: bool, overwrite: bool) -> None:
+    """Raise UsageError where what is there is to be both left and replaced."""
+    if skip_existing and overwrite:
+        raise UsageError(
+            "--skip-existing leaves results that are there, and --overwrite replaces them",
+            hint="give one of them",
+        )
+
+
+def errors_of_all(
+    sources: Sequence[Source], raw: RawFormat | None, *, track: int | None = None
+) -> list[AsrError]:
     """Why each of the sources cannot be read; nothing as soon as one can, or might."""
     errors = []
     for source in sources:
-        error = _why_unreadable(source, raw)
+        error = why_unreadable(source, raw, track=track)
         if error is None:
             return []
         errors.append(error)
     return errors
 
 
-def _why_unreadable(source: Source, raw: RawFormat | None) -> AsrError | None:
+def why_unreadable(
+    source: Source, raw: RawFormat | None, *, track: int | None = None
+) -> AsrError | None:
+    """Why a source cannot be read; None if it can, or might."""
     if source.path is None:
         return _why_stdin_is_unreadable(source.name)
     if os.path.exists(source.path) and not os.path.isfile(source.path):  # noqa: PTH110, PTH113
@@ -62,7 +76,7 @@ def _why_unreadable(source: Source, raw: RawFormat | None) -> AsrError | None:
     from asrcli.audio.reading import open_audio
 
     try:
-        open_audio(source, raw=raw).close()
+        open_audio(source, raw=raw, track=track).close()
     except AsrError as error:
         return error
     return None

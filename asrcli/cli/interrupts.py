@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,9 @@ from types import FrameType
 GRACE = 1.0
 """Seconds for leaving in good order. Reading a pipe, or a step of the model, may take longer."""
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _farewells: list[Callable[[], None]] = []
+_received: list[int] = []  # the signal that this run has got
 
 
 class Interrupted(BaseException):
@@ -30,13 +33,16 @@ def interruptible() -> Iterator[None]:
     One that the process was told to ignore, as ``nohup`` and shells' background jobs do, stays
     ignored. A second signal, or GRACE seconds, end the process without waiting for anything.
     """
+    _received.clear()
     previous = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             previous[number] = signal.signal(number, _interrupt)
+    complain, sys.unraisablehook = sys.unraisablehook, _keep_quiet
     try:
         yield
     finally:
+        sys.unraisablehook = complain
         for number, handler in previous.items():
             signal.signal(number, handler)
 
@@ -51,14 +57,32 @@ def farewell(function: Callable[[], None]) -> Iterator[None]:
         _farewells.remove(function)
 
 
+def interruption() -> Interrupted | None:
+    """What the run was interrupted by, where that came out as another error.
+
+    Other packages' code, as it is imported above all, turns every exception into one of its own.
+    """
+    return Interrupted(_received[0]) if _received else None
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     interrupted = Interrupted(number)
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
+    _received.append(number)
+    for signal_number in _SIGNALS:
         signal.signal(signal_number, lambda *_: _leave(interrupted.exit_code))
     timer = threading.Timer(GRACE, _leave, args=(interrupted.exit_code,))
     timer.daemon = True
     timer.start()
     raise interrupted
+
+
+def _keep_quiet(unraisable: sys.UnraisableHookArgs) -> None:
+    """Say nothing of an ``Interrupted`` that came up where nothing can be raised.
+
+    It is lost there; GRACE sees to it that the process ends all the same.
+    """
+    if not isinstance(unraisable.exc_value, Interrupted):
+        sys.__unraisablehook__(unraisable)
 
 
 def _leave(exit_code: int) -> None:

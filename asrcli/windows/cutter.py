@@ -104,11 +104,14 @@ class Cutter:
         self._skip_to(max(self._position, stretches[0][0] - padding))
         limit = self._position + self._max_samples
         for index, (_, last) in enumerate(stretches):
-            pause_end = stretches[index + 1][0] if index + 1 < len(stretches) else known
+            is_last = index + 1 == len(stretches)
+            pause_end = known if is_last else stretches[index + 1][0]
             if last > limit:
                 return self._cut_full(stretches[: index + 1], limit)
-            if at_end and index + 1 == len(stretches):
+            if at_end and is_last:
                 return min(limit, self.end, last + padding)
+            if is_last and pause_end - last <= 2 * padding:
+                return None  # speech may go on before it matters
             if pause_end - last > MAX_SILENCE * SAMPLING_RATE or pause_end > limit:
                 return min(limit, self._end_in_pause(last, pause_end))
         return None

@@ -68,14 +68,16 @@ def find_gaps(
 ) -> list[tuple[float, float]]:
     """What no span covers between two times (s): the audit of a recording's windows and silences.
 
-    Less than a sample is nothing.
+    Less than half a sample is rounding.
     """
     gaps = []
     for first, last in sorted(spans):
-        if first - start > 1 / SAMPLING_RATE:
+        if start >= end:
+            break
+        if first - start > 0.5 / SAMPLING_RATE:
             gaps.append((start, min(first, end)))
         start = max(start, last)
-    if end - start > 1 / SAMPLING_RATE:
+    if end - start > 0.5 / SAMPLING_RATE:
         gaps.append((start, end))
     return gaps
 

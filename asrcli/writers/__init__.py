@@ -14,7 +14,7 @@ from asrcli.errors import UsageError
 from asrcli.transcript import Transcript
 from asrcli.writers.json import load_json, render_json, render_json_line
 from asrcli.writers.subtitles import render_srt, render_vtt
-from asrcli.writers.text import render_text
+from asrcli.writers.text import render_lines, render_text
 
 __all__ = [
     "FORMATS",
@@ -23,6 +23,7 @@ __all__ = [
     "load_json",
     "render",
     "render_json_line",
+    "render_lines",
     "render_shared",
     "resolve_format",
 ]

@@ -1,22 +1,16 @@
-"""Where results go: decided and proven before any work, then written whole or not at all.
-
-``plan_outputs`` decides from names alone, ``prepare`` proves that every place can be written, and
-``write_atomically`` puts a text there under a temporary name first, so that a file with its final
-name is always complete.
-"""
+"""Where results go, decided from names alone, before any work and without a change to the disk."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Protocol
 
-from asrcli.errors import OutputError, UsageError
+from asrcli.errors import UsageError
 from asrcli.writers import SUFFIXES, guess_format, resolve_format
+from asrcli.writers.files import shown
 
 STDOUT = "-"
 
@@ -72,6 +66,10 @@ class Plan:
     def paths(self) -> tuple[Path, ...]:
         """Every file that will be written, in order."""
         return tuple(o.path for group in self.outputs for o in group if o.path is not None)
+
+    def part(self, indices: Iterable[int]) -> Plan:
+        """The plan of those sources alone."""
+        return Plan(tuple(self.outputs[index] for index in indices), self.shares_stdout)
 
 
 def plan_outputs(
@@ -164,12 +162,13 @@ def _place(source: Source, format: str, folder: Path | None) -> Path:
 
 def _check_clashes(sources: Sequence[Source], plan: Plan) -> None:
     """Refuse two results at one place, and a result in the place of a source."""
-    inputs = {_real(source.path): source.name for source in sources if source.path is not None}
+    named = ((source.path, source.name) for source in sources)
+    inputs = {os.path.realpath(path): name for path, name in named if path is not None}
     owners: dict[str, str] = {}
     hint = "rename one of them, or give one a run and an -o FOLDER of its own"
     for source, outputs in zip(sources, plan.outputs, strict=True):
         for path in (output.path for output in outputs if output.path is not None):
-            name, place = shown(source.name), _real(path)
+            name, place = shown(source.name), os.path.realpath(path)
             if place in inputs:
                 lost = shown(inputs[place])
                 message = f"the result of {name} would overwrite the input {lost} at {shown(path)}"
@@ -178,100 +177,3 @@ def _check_clashes(sources: Sequence[Source], plan: Plan) -> None:
                 message = f"{owners[place]} and {name} would both be written to {shown(path)}"
                 raise UsageError(message, hint=hint)
             owners[place] = name
-
-
-def prepare(plan: Plan) -> None:
-    """Create the folders that are missing and prove that every file of the plan can be written.
-
-    Nothing but folders is left behind. Files that are there already are left as they are.
-
-    Raises:
-        OutputError: one cannot; in one line that names it.
-    """
-    folders = {_target(path).parent: path.parent for path in plan.paths}
-    for folder, name in folders.items():
-        if os.path.isfile(folder):  # noqa: PTH113 - Path.is_file raises for a name too long
-            raise OutputError(
-                f"{shown(name)}: is a file, not a folder for results", hint="name another with -o"
-            )
-        with _explained(name, "cannot be created"):
-            folder.mkdir(parents=True, exist_ok=True)
-        with _explained(name, "cannot be written to"), _temporary(folder) as proof:
-            proof.touch(exist_ok=False)
-    for path in plan.paths:
-        with _explained(path, "cannot be written"):
-            _check_target(path)
-
-
-def _check_target(path: Path) -> None:
-    """Refuse what cannot or should not be replaced. A missing file is fine; OSError if not."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return
-    if path.is_dir():
-        raise OutputError(f"{shown(path)}: is a folder", hint="name another place with -o")
-    if not path.is_file():
-        raise OutputError(f"{shown(path)}: is no regular file", hint="use -o - and redirect it")
-    if not os.access(path, os.W_OK):
-        raise OutputError(f"{shown(path)}: is write-protected", hint="name another place with -o")
-
-
-def write_atomically(path: Path, text: str) -> bool:
-    """Write a whole text file, or nothing.
-
-    The text is written as UTF-8 under a hidden name in the same folder and then renamed. Line feeds
-    stay as they are; permissions are those of any new file. A link is followed, and the file that
-    it points to is replaced.
-
-    Returns:
-        Whether there was a file of that name, which is now gone.
-
-    Raises:
-        OutputError: it cannot be written, for example since the disk is full. What was at ``path``
-            before is still there, and nothing else is.
-    """
-    target = _target(path)
-    with _explained(path, "cannot be written"), _temporary(target.parent) as draft:
-        with draft.open("xb") as file:
-            file.write(text.encode("utf-8", errors="replace"))
-        replaces = target.exists()
-        draft.replace(target)
-    return replaces
-
-
-@contextlib.contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
-    """A hidden name for a new file, which is gone on the way out unless it was renamed.
-
-    It is short whatever the target's is, as file systems bound the length of names.
-    """
-    path = folder / f".asr-{secrets.token_hex(8)}.tmp"
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _explained(path: Path, trouble: str) -> Iterator[None]:
-    """Turn an OSError into an OutputError about ``path``."""
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"{shown(path)}: {trouble}: {reason}") from error
-
-
-def _target(path: Path) -> Path:
-    """The file itself where ``path`` is a link to it."""
-    return Path(_real(path))
-
-
-def _real(path: Path) -> str:
-    return os.path.realpath(path)
-
-
-def shown(name: str | Path) -> str:
-    """A name that any terminal can print on one line; what it cannot is escaped."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(name))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from asrcli.transcript import Transcript
+from collections.abc import Iterable
+
+from asrcli.transcript import Segment, Transcript
 
 
 def render_text(transcript: Transcript) -> str:
     """One line for each segment that has text; "" where nothing was said."""
-    lines = (" ".join(split_lines(segment.text)) for segment in transcript.segments)
+    return render_lines(transcript.segments)
+
+
+def render_lines(segments: Iterable[Segment]) -> str:
+    """What some segments of a transcript add to its text."""
+    lines = (" ".join(split_lines(segment.text)) for segment in segments)
     return "".join(f"{line}\n" for line in lines if line)
 
 

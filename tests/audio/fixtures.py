@@ -91,6 +91,8 @@ def encode(
             rate,
             frame_size=stream.codec_context.frame_size or 0,
         )
+        if not len(samples):
+            container.start_encoding()
         for begin in range(0, len(samples), 1024):
             piece = samples[begin : begin + 1024].astype(np.float32)[None, :]
             frame = av.AudioFrame.from_ndarray(piece, format="fltp", layout="mono")
@@ -129,8 +131,10 @@ def source_of(path: Path) -> Source:
 STDIN = Source("stdin", None, Path("stdin"))
 
 
-def open_pipe(data: bytes, *, raw: RawFormat | None = None, step: int = 1000) -> AudioReader:
-    return open_audio(STDIN, raw=raw, stdin=cast(BinaryIO, Pipe(data, step)))
+def open_pipe(
+    data: bytes, *, raw: RawFormat | None = None, step: int = 1000, track: int | None = None
+) -> AudioReader:
+    return open_audio(STDIN, raw=raw, stdin=cast(BinaryIO, Pipe(data, step)), track=track)
 
 
 def read(reader: AudioReader) -> NDArray[np.float32]:

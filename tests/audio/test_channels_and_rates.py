@@ -36,6 +36,14 @@ def test_a_side_alone_is_kept() -> None:
     assert warnings == []
 
 
+def test_speakers_on_two_sides_that_take_turns_are_both_kept() -> None:
+    first, second = noise(2.5, seed=1), noise(2.5, seed=2)
+    left, right = np.concatenate([first, second * 0]), np.concatenate([first * 0, second])
+    samples, warnings = mixed([left, right])
+    np.testing.assert_allclose(samples, np.concatenate([first, second]) / 2, atol=1e-6)
+    assert warnings == []
+
+
 def test_speech_in_one_of_six_channels_is_kept() -> None:
     silent = tone(2) * 0
     samples, warnings = mixed([silent, silent, tone(2), silent, silent, silent])
@@ -130,8 +138,19 @@ def test_bad_samples_are_cleaned_and_counted_once() -> None:
         [chunk for _, chunk in clean([(8000, samples[:55]), (8000, samples[55:])], notes)]
     )
     assert (cleaned == 0).sum() == 11 and cleaned.max() == 1.5
-    assert notes.warnings == ["11 samples were not a number or infinite; taken as 0"]
+    assert notes.warnings == ["11 samples were not a number or far beyond full scale; taken as 0"]
     assert notes.damage == []
+
+
+def test_what_no_recording_holds_is_taken_out() -> None:
+    """A damaged frame would drown what was said around it."""
+    samples = np.full((1600, 1), 0.5, np.float32)
+    samples[:400], samples[800:1200], samples[1300] = 1e30, -17.0, 16.0
+    notes = Notes()
+    [(_, cleaned)] = clean([(8000, samples)], notes)
+    assert (cleaned == 0).sum() == 800 and cleaned.max() == 16.0
+    line = "800 samples were not a number or far beyond full scale; taken as 0 (0.1 s)"
+    assert notes.damage == [line]
 
 
 def test_times_for_people() -> None:

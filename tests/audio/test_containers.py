@@ -239,3 +239,49 @@ def test_nothing_reaches_standard_error(tmp_path: Path, capfd: pytest.CaptureFix
         capfd.readouterr()
         read_file(tmp_path / "x", damaged(data))
         assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "layout"),
+    [
+        ("x.m4a", "aac", "5.1"),
+        ("x.m4a", "aac", "7.1"),
+        ("x.opus", "libopus", "7.1"),
+        ("x.flac", "flac", "7.1"),
+        ("x.mkv", "wavpack", "hexadecagonal"),
+    ],
+)
+def test_eight_channels_and_more(tmp_path: Path, name: str, codec: str, layout: str) -> None:
+    """A tone in the first channel alone; PyAV's own conversion dies of eight planes."""
+    path = encode_channels(tmp_path / name, tone(2, rate=48_000), codec=codec, layout=layout)
+    num_channels = {"5.1": 6, "7.1": 8, "hexadecagonal": 16}[layout]
+    samples, reader = read_file(path)
+    assert len(samples) == pytest.approx(2 * RATE, abs=800)
+    # Surround layouts may be written in another order, but there is one channel with sound.
+    assert level(samples, 1.0) == pytest.approx(0.125 / num_channels**2, rel=0.1)
+    assert reader.damage == []
+    np.testing.assert_array_equal(read(open_pipe(path.read_bytes())), samples)
+
+
+def encode_channels(path: Path, samples: NDArray[np.float64], *, codec: str, layout: str) -> Path:
+    """Write `samples` at 48 kHz as the first channel; the others are silent."""
+    import av
+
+    with av.open(str(path), "w", format="ogg" if path.suffix == ".opus" else None) as container:
+        stream: Any = container.add_stream(codec, rate=48_000, layout=layout)
+        stream.codec_context.open()
+        num_channels = stream.codec_context.layout.nb_channels
+        resampler = av.AudioResampler(
+            stream.codec_context.format.name,
+            layout,
+            48_000,
+            frame_size=stream.codec_context.frame_size or 0,
+        )
+        interleaved = np.zeros((len(samples), num_channels), np.float32)
+        interleaved[:, 0] = samples
+        frame = av.AudioFrame.from_ndarray(interleaved.reshape(1, -1), format="flt", layout=layout)
+        frame.sample_rate = 48_000
+        for converted in [*resampler.resample(frame), *resampler.resample(None)]:
+            container.mux(stream.encode(converted))
+        container.mux(stream.encode(None))
+    return path

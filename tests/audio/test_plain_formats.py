@@ -88,15 +88,22 @@ def test_half_a_sample_at_the_end_is_dropped(tmp_path: Path) -> None:
 
 def test_a_header_alone_is_no_error(tmp_path: Path) -> None:
     samples, warnings = both(tmp_path, wav(b""))
-    assert len(samples) == 0 and warnings == []
+    assert len(samples) == 0 and warnings == ["holds no audio"]
     samples, warnings = both(tmp_path, wav(b"", after=chunk(b"LIST", b"INFOISFT....")))
-    assert len(samples) == 0 and warnings == []
+    assert len(samples) == 0 and warnings == ["holds no audio"]
 
 
 @pytest.mark.parametrize("num_samples", [1, 159, 800, 1599])
 def test_very_short_files_are_whole(tmp_path: Path, num_samples: int) -> None:
-    samples, _ = both(tmp_path, wav(DATA[: 2 * num_samples]))
+    samples, warnings = both(tmp_path, wav(DATA[: 2 * num_samples]))
     np.testing.assert_array_equal(samples, EXPECTED[:num_samples])
+    [line] = warnings
+    assert line == f"too short to hold a word: {num_samples // 16 / 1000:.3f} s of audio"
+
+
+def test_a_tenth_of_a_second_is_long_enough(tmp_path: Path) -> None:
+    samples, warnings = both(tmp_path, wav(DATA[: 2 * 1600]))
+    assert len(samples) == 1600 and warnings == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +204,7 @@ def test_numbers_that_are_none_are_cleaned(tmp_path: Path) -> None:
     samples = SPEECH.astype("<f4")
     samples[100:110], samples[200], samples[300] = np.nan, np.inf, 1.75
     out, warnings = both(tmp_path, wav(samples.tobytes(), tag=3, bits=32))
-    assert warnings == ["11 samples were not a number or infinite; taken as 0"]
+    assert warnings == ["11 samples were not a number or far beyond full scale; taken as 0"]
     assert out[105] == 0 and out[200] == 0 and out[300] == 1.75
 
 
@@ -206,7 +213,7 @@ def test_a_double_beyond_single_precision_is_cleaned(tmp_path: Path) -> None:
         tmp_path, wav(np.array([1e300, 0.5]).astype("<f8").tobytes(), tag=3, bits=64)
     )
     np.testing.assert_array_equal(out, [0, 0.5])
-    assert len(warnings) == 1
+    assert warnings[0] == "1 sample was not a number or far beyond full scale; taken as 0"
 
 
 def test_antiphase_stereo_keeps_its_words(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import struct
+import subprocess
+import sys
 import threading
 import tracemalloc
 from pathlib import Path
@@ -106,6 +109,47 @@ def test_a_fault_of_the_disk_keeps_what_was_read() -> None:
     reader: Any = open_audio(STDIN, stdin=Failing(wav(DATA), step=1 << 16))  # type: ignore[arg-type]
     assert len(read(reader)) == 32_000
     assert reader.damage == ["reading stopped at 0:02.0: Input/output error"]
+
+
+def test_a_fault_of_the_disk_before_any_audio_is_the_files_failure() -> None:
+    class Failing(Pipe):
+        def read(self, size: int = -1) -> bytes:
+            if self.num_read >= 3000:
+                raise OSError(5, "Input/output error")
+            return super().read(size)
+
+    data = b"\xff\xfb" + bytes(20_000)
+    with pytest.raises(AudioError, match=r"^stdin: Input/output error$"):
+        open_audio(STDIN, stdin=Failing(data))  # type: ignore[arg-type]
+
+
+def test_a_header_that_sends_us_where_no_file_goes(tmp_path: Path) -> None:
+    """CAF whose first chunk would have a length below zero."""
+    data = b"caff\0\1\0\0" + b"desc" + struct.pack(">q", -(1 << 62)) + bytes(200)
+    assert "not audio or video" in str(failure(tmp_path, data))
+
+
+def test_reading_a_file_leaves_standard_input_alone(tmp_path: Path) -> None:
+    """A shell's `while read name` has the rest of its names there."""
+    paths = []
+    for kind in ("WAV", "AIFF", "FLAC", "MP3"):
+        soundfile.write(tmp_path / kind, noise(1), RATE, format=kind)
+        paths.append(str(tmp_path / kind))
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.audio.fixtures import read_file\n"
+        "print([len(read_file(Path(name))[0]) for name in sys.argv[1:]], sys.stdin.read())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *paths],
+        input="b.wav\nc.wav",
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout == "[16000, 16000, 16000, 16000] b.wav\nc.wav\n"
 
 
 def test_first_blocks_come_before_the_pipe_ends() -> None:

@@ -40,6 +40,9 @@ WARNINGS = {
     "derived/jfk-truncated.mp3": "the file ends at 0:05.5, its header says 0:11.0",
     "derived/jfk-truncated.wav": "the file ends at 0:05.5, its header says 0:11.0",
     "derived/jfk-antiphase.wav": "channels cancel each other; using channel 1 alone",
+    "broken-ps-awful.wav": "too short to hold a word: 0.000 s of audio",
+    "broken-ps-null.wav": "holds no audio",
+    "fmt-aeneas-mono.zero.wav": "holds no audio",
     "fmt-p001.flac": "damaged from 0:09.0 on: the rest could not be decoded",
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from asrcli import cli
+from asrcli.cli import running
 from asrcli.models.base import Checkpoint
 from tests.cli.runs import Outcome
 
@@ -15,10 +15,10 @@ Run = Callable[..., Outcome]
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """``asr`` within this process, for what needs no model."""
     # It would silence what pytest is to report.
-    monkeypatch.setattr(cli, "silence_libraries", lambda: None)
+    monkeypatch.setattr(running, "silence_libraries", lambda: None)
 
     def run(*arguments: str) -> Outcome:
-        code = cli._run(cli._spell_out_paths(list(arguments)))
+        code = running.run_here(list(arguments))
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

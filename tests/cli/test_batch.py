@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import resource
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,16 +15,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asrcli.audio.sources import expand
+from asrcli.audio.sources import Source
 from asrcli.backends.base import Recognition
 from asrcli.cli.batch import Batch
+from asrcli.cli.interrupts import Interrupted
 from asrcli.cli.stdout import print_result
+from asrcli.cli.work import Reading, plan_work
 from asrcli.console import StderrConsole
 from asrcli.errors import OutputError
 from asrcli.options import Options
+from asrcli.progress import BatchProgress
 from asrcli.transcript import Segment
 from asrcli.windows import Window
-from asrcli.writers.outputs import plan_outputs, prepare
+from asrcli.writers.places import prepare
 from tests.cli.runs import RATE, write_wave
 
 
@@ -79,20 +84,29 @@ def transcribe(
     output: Path | str | None = None,
     is_terminal: bool = False,
     quiet: bool = False,
+    skip_existing: bool = False,
 ) -> tuple[int, list[str]]:
-    """Run a batch; returns the number of failures and the lines on stderr."""
+    """Run a batch; returns the number of failures and the lines on stderr.
+
+    Where it was interrupted, its exit code below zero stands for the number.
+    """
     file = io.StringIO()
     # A terminal where nothing moves, so that all there is are lines.
     console = StderrConsole(file=file, is_terminal=is_terminal, width=300, quiet=quiet)
-    sources = expand(inputs)
-    plan = plan_outputs(
-        sources,
+    work = plan_work(
+        [str(path) for path in inputs],
+        patterns=(),
         formats=formats or ("text",),
         output=None if output is None else str(output),
-        any_folder=any(path.is_dir() for path in inputs),
+        reading=Reading(),
+        skip_existing=skip_existing,
     )
-    prepare(plan)
-    num_failed = Batch(sources, plan, console).run(Scripted(), Options(), None)
+    prepare(work.plan)
+    arguments = ["transcribe", *map(str, inputs), "--overwrite"]
+    try:
+        num_failed = Batch(work, console, arguments=arguments).run(Scripted(), Options(vad=False))
+    except Interrupted as interrupted:
+        num_failed = -interrupted.exit_code
     return num_failed, file.getvalue().splitlines()
 
 
@@ -134,7 +148,10 @@ def test_bad_files_do_not_stop_a_batch(talks: Path, tmp_path: Path) -> None:
     assert f"{talks}/d.wav: no speech" in lines
     summary = next(line for line in lines if " of 6 files done" in line)
     assert summary.startswith("3 of 6 files done, 3 failed · 0:05 of audio in ")
-    assert lines[lines.index(summary) + 1 :] == [f"  {reason}" for reason in reasons]
+    assert lines[lines.index(summary) + 1 :] == [
+        *(f"  {reason}" for reason in reasons),
+        f"hint: asr transcribe {talks} --skip-existing goes on from here",
+    ]
 
 
 def test_lost_words_are_told_and_counted(tmp_path: Path) -> None:
@@ -212,6 +229,82 @@ def test_a_place_that_goes_bad_loses_no_text(
     ]
 
 
+def test_files_too_large_for_the_disk(
+    talks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound on the size of files fails as a full disk does; small files still find room."""
+    out = tmp_path / "out"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (120, hard))
+    try:
+        num_failed, lines = transcribe(
+            [talks / "c.mp3", talks / "d.wav"], "json", "srt", output=out
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert num_failed == 2
+    assert sorted(path.name for path in out.iterdir()) == ["c.srt", "d.srt"]
+    shown = capsys.readouterr().out
+    first, second = (part.partition(" <==\n") for part in shown.split("==> ")[1:])
+    assert (first[0], json.loads(first[2])["text"]) == (f"{out}/c.json", "one two. one two.")
+    assert (second[0], json.loads(second[2])["text"]) == (f"{out}/d.json", "")
+    reason = "cannot be written: file too large; standard output has it instead"
+    assert [line for line in lines if "too large" in line and line.startswith("error: ")] == [
+        f"error: {out}/{name}.json: {reason}" for name in "cd"
+    ]
+    assert any(line.startswith("0 of 2 files done, 2 failed · ") for line in lines)
+
+
+def test_a_full_disk_with_nobody_at_standard_output(
+    talks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    reader, writer = os.pipe()
+    os.close(reader)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with os.fdopen(writer, "w") as file:
+            monkeypatch.setattr(sys, "stdout", file)
+            files = [talks / "c.mp3", talks / "d.wav", talks / "sub" / "b.wav"]
+            num_failed, lines = transcribe(files, output=out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert num_failed == 2
+    assert [path.name for path in out.iterdir()] == ["d.txt"]
+    for name in "cb":
+        assert (
+            f"error: {out}/{name}.txt: cannot be written: file too large; "
+            "standard output cannot take it either"
+        ) in lines
+
+
+def test_a_stop_says_how_to_go_on(talks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = BatchProgress.finish
+
+    def finish_or_stop(progress: BatchProgress, source: Source) -> None:
+        finish(progress, source)
+        if source.relative.name == "d.wav":
+            raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(BatchProgress, "finish", finish_or_stop)
+    code, lines = transcribe([talks], "vtt")
+    assert code == -143
+    assert lines[-2:] == [
+        "stopped: 1 of 6 files done, 3 failed",
+        f"hint: asr transcribe {talks} --skip-existing goes on from here",
+    ]
+    assert {path.name for path in talks.rglob("*.vtt")} == {"c.vtt"}
+    assert not list(talks.rglob(".asr-*"))
+    code, lines = transcribe([talks], "vtt", skip_existing=True)
+    assert lines[-2:] == [
+        "stopped: 0 of 6 files done, 1 skipped, 3 failed",
+        f"hint: asr transcribe {talks} --skip-existing goes on from here",
+    ]
+    code, lines = transcribe([talks], output="-")
+    assert lines[-1] == "stopped: 1 of 6 files done, 3 failed"
+
+
 def test_nobody_reads_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -226,7 +319,8 @@ def test_nobody_reads_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_standard_output_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     file = open("/dev/full", "w")  # noqa: PTH123, SIM115 - closing it fails as well
     monkeypatch.setattr(sys, "stdout", file)
-    with pytest.raises(OutputError, match=r"a\.wav: standard output cannot be written: no space"):
-        print_result("text", "a.wav")
-    with pytest.raises(OSError, match="No space"):
-        file.close()
+    for name in ("a.wav", "b.wav"):
+        message = f"^{name}: standard output cannot be written: no space left on device$"
+        with pytest.raises(OutputError, match=message):
+            print_result("text", name)
+    file.close()  # what could not be written is dropped, and not tried once more

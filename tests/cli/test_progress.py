@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from asrcli.audio.clips import Clip, selected_duration
 from asrcli.audio.sources import Source
 from asrcli.console import StderrConsole, clock, remaining
 from asrcli.progress import BatchProgress, measure
@@ -127,6 +128,21 @@ def test_lengths_are_looked_up_ahead(tmp_path: Path) -> None:
         thread.join(30)
     assert good.is_file()
     assert progress.total == pytest.approx(len(speech()) / 16_000)
+
+
+@pytest.mark.parametrize(
+    ("clips", "duration"),
+    [
+        ([], 100.0),
+        ([Clip(10.0, 30.0)], 20.0),
+        ([Clip(90.0, None), Clip(0.0, 5.0)], 15.0),
+        ([Clip(10.0, 30.0), Clip(20.0, 40.0), Clip(15.0, 16.0)], 30.0),
+        ([Clip(95.0, 120.0), Clip(200.0, 300.0)], 5.0),
+    ],
+)
+def test_the_length_of_clips(clips: list[Clip], duration: float) -> None:
+    assert selected_duration(100.0, clips) == pytest.approx(duration)
+    assert selected_duration(None, clips) is None
 
 
 def test_nothing_moves_where_nobody_watches() -> None:

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from asrcli.cli.prompts import choose_prompt
+from asrcli.errors import UsageError
 from asrcli.models.registry import families
 from tests.cli.conftest import Run
 from tests.cli.runs import asr, environment, speech, write_wave
 
 HEAVY = ("torch", "transformers", "librosa", "av", "numpy", "huggingface_hub.hf_api")
 OPTIONS = """
-    -m --model -f --format -o --output -l --language --task --prompt --hotwords --timestamps
-    --audio-context --window --temperature --seed --pattern --raw --sampling-rate --channels
-    --device --dtype --batch-size -q --quiet -v --verbose -h --help
+    -m --model -f --format -o --output --skip-existing --overwrite --dry-run -l --language
+    --multilingual --task --prompt --prompt-file --hotwords --condition-on-previous-text
+    --timestamps --audio-context --window --no-vad --no-fallback --temperature --seed --pattern
+    --clip --track --raw --sampling-rate --channels --device --dtype --batch-size -q --quiet
+    -v --verbose -h --help
 """
 
 
@@ -74,6 +78,20 @@ def test_no_arguments_show_the_help(run: Run) -> None:
             "standard output cannot hold",
         ),
         (["transcribe", "-", "-f", "srt", "-f", "vtt"], "standard input has no folder"),
+        (
+            ["transcribe", "WAVE", "--skip-existing", "--overwrite"],
+            "--skip-existing leaves results",
+        ),
+        (["transcribe", "WAVE", "--skip-existing"], "the results go to standard output"),
+        (["transcribe", "WAVE", "--clip", "1:99-2"], "'1:99' is no time"),
+        (["transcribe", "WAVE", "--track", "0"], "invalid value for '--track'"),
+        (["transcribe", "WAVE", "--raw", "s16le", "--track", "1"], "raw PCM has none"),
+        (["transcribe", "WAVE", "--multilingual", "-l", "de"], "and a language is given"),
+        (["transcribe", "WAVE", "--prompt", "a", "--prompt-file", "WAVE"], "both set the prompt"),
+        (["transcribe", "WAVE", "--prompt-file", "-"], "--prompt-file takes the name of a file"),
+        (["transcribe", "WAVE", "--prompt-file", "no.txt"], "prompt file no.txt: no such file"),
+        (["transcribe", "WAVE", "--prompt-file", "FOLDER"], "empty: is a directory"),
+        (["transcribe", "WAVE", "--prompt-file", "WAVE"], "a.wav: is not UTF-8 text"),
         (["transcribe", "FOLDER"], "no audio or video in this folder"),
         (["transcribe", ""], "an input has an empty name"),
     ],
@@ -101,6 +119,39 @@ def test_a_window_can_be_set_once_and_for_all(
     assert (code, out, err) == (2, "", "error: window 0.2 is not a length of 1 s or more\n")
     code, _, err = run("transcribe", wave, "--window", "20", "-m", "no/such-model")
     assert (code, "window" in err) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"Acme Inc.\n", "Acme Inc."),
+        (b"\xef\xbb\xbf\xea\xb0\x80\r\nb \n", "가\r\nb"),
+        (b"", ""),
+        (b" \n", ""),
+    ],
+)
+def test_a_prompt_from_a_file(tmp_path: Path, content: bytes, text: str) -> None:
+    file = tmp_path / "prompt.txt"
+    file.write_bytes(content)
+    assert choose_prompt(None, str(file)) == text
+    assert choose_prompt("given", None) == "given"
+    assert choose_prompt(None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("가나".encode("utf-16"), "is not UTF-8 text"),
+        (b"a\0b", "is not text"),
+        (b"a" * 1_000_001, "is too large for a prompt"),
+    ],
+)
+def test_a_prompt_file_that_is_no_text(tmp_path: Path, content: bytes, complaint: str) -> None:
+    file = tmp_path / "prompt\n.txt"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        choose_prompt(None, str(file))
+    assert str(caught.value) == f"prompt file {tmp_path}/prompt\\n.txt: {complaint}"
 
 
 def test_an_unknown_language_lists_the_choices(run: Run, wave: str) -> None:

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from asrcli.errors import OutputError
-from asrcli.writers.outputs import prepare, shown, write_atomically
+from asrcli.writers.files import shown, write_atomically
+from asrcli.writers.places import check_places, prepare
 from tests.writers.plans import found, named, plan
 
 # prepare
@@ -100,6 +104,71 @@ def test_a_write_protected_file(write_protected: Path) -> None:
     with pytest.raises(OutputError, match=r"^locked/a\.srt: is write-protected$"):
         prepare(plan(named("a.mp3"), "srt", output="locked"))
     assert (write_protected / "a.srt").read_text() == "old"
+
+
+def test_a_file_that_nobody_may_write_is_not_replaced(work: Path) -> None:
+    """Whoever took that right away meant it, whoever runs this: renaming would get round it."""
+    (work / "a.srt").write_text("old")
+    (work / "a.srt").chmod(0o444)
+    with pytest.raises(OutputError, match=r"^a\.srt: is write-protected$"):
+        prepare(plan(named("a.mp3"), "srt", output="a.srt"))
+    assert (work / "a.srt").read_text() == "old"
+
+
+def test_looking_changes_nothing(work: Path) -> None:
+    check_places(plan(found("t", "x/y/a.wav"), "srt", output="out", any_folder=True))
+    assert list(work.iterdir()) == []
+    with pytest.raises(OutputError, match="file name too long"):
+        check_places(plan(named("x" * 251 + ".mp3"), "json", output="out/new"))
+    with pytest.raises(OutputError, match="file name too long"):
+        check_places(plan(named("a.mp3"), "json", output="y" * 300))
+    (work / "file").write_text("mine")
+    with pytest.raises(OutputError, match=r"^file: is a file, not a folder for results$"):
+        check_places(plan(named("a.mp3"), "srt", output="file"))
+    with pytest.raises(OutputError, match=r"^file/x: cannot be created: not a directory$"):
+        check_places(plan(named("a.mp3"), "srt", output="file/x"))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 16 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("mounting a disk takes rights that this process lacks")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_full_is_found_out_ahead(small_disk: Path) -> None:
+    results = plan(named("a.mp3"), "srt", output=str(small_disk))
+    prepare(results)
+    fill(small_disk)
+    for check in (prepare, check_places):
+        with pytest.raises(OutputError, match=r"/disk: cannot be written to: no space left on dev"):
+            check(results)
+    with pytest.raises(OutputError, match=r"/new: cannot be created: no space left on device$"):
+        prepare(plan(named("a.mp3"), "srt", output=str(small_disk / "new")))
+
+
+def test_a_disk_that_gets_full(small_disk: Path) -> None:
+    path = small_disk / "a.srt"
+    write_atomically(path, "old")
+    with pytest.raises(OutputError, match=r"a\.srt: cannot be written: no space left on device$"):
+        write_atomically(path, "x" * 100_000)
+    assert path.read_text() == "old"
+    assert files_below(small_disk) == {"a.srt"}
+    fill(small_disk)
+    with pytest.raises(OutputError, match=r"a\.srt: cannot be written: no space left on device$"):
+        write_atomically(path, "x")  # what fits into the buffer fails as it leaves it
+    assert files_below(small_disk) == {"a.srt", "filling"}
+
+
+def fill(disk: Path) -> None:
+    with contextlib.suppress(OSError), (disk / "filling").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
 
 
 # write_atomically
