@@ -12,6 +12,7 @@ from pathlib import Path
 import jiwer
 import numpy as np
 import pytest
+import soundfile
 from transformers.models.whisper.english_normalizer import BasicTextNormalizer
 
 from asrcli.backends.base import Backend, Recognition
@@ -82,6 +83,33 @@ def test_samples(whisper_base: Recognizer, name: str, language: str) -> None:
     normalise = BasicTextNormalizer()
     expected = normalise((SAMPLES / f"{name}.txt").read_text("utf-8"))
     assert jiwer.wer(expected, normalise(transcript.text)) <= 0.2, transcript.text
+
+
+def test_each_window_may_have_its_own_language(whisper_base: Recognizer, tmp_path: Path) -> None:
+    names = ("german-espeak", "spanish-espeak", "english-slt")
+    pieces = [read(SAMPLES / f"{name}.flac") for name in names]
+    silence = np.zeros(5 * RATE, np.float32)
+    samples = np.concatenate([part for piece in pieces for part in (piece, silence)])
+    soundfile.write(tmp_path / "a.wav", samples, RATE)
+    transcript = whisper_base.transcribe(tmp_path / "a.wav", Options(multilingual=True))
+    assert [segment.language for segment in transcript.segments] == ["de", "es", "en"]
+    assert transcript.language == "de"
+    for name, segment in zip(names, transcript.segments, strict=True):
+        alone = whisper_base.transcribe(SAMPLES / f"{name}.flac")
+        assert segment.text == alone.text
+    starts = np.cumsum([0, *(len(piece) + len(silence) for piece in pieces[:2])]) / RATE
+    assert [s.start for s in transcript.segments] == pytest.approx(starts, abs=0.5)
+
+
+def test_without_being_asked_one_language_holds_for_all(
+    whisper_base: Recognizer, tmp_path: Path
+) -> None:
+    silence = np.zeros(5 * RATE, np.float32)
+    names = ("german-espeak", "spanish-espeak")
+    samples = np.concatenate([silence, *(read(SAMPLES / f"{name}.flac") for name in names)])
+    soundfile.write(tmp_path / "a.wav", samples, RATE)
+    transcript = whisper_base.transcribe(tmp_path / "a.wav")
+    assert {segment.language for segment in transcript.segments} == {transcript.language} == {"de"}
 
 
 def test_translation(whisper_base: Recognizer) -> None:

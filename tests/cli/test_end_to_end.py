@@ -47,7 +47,8 @@ def test_a_folder_with_odd_names_and_bad_files(tmp_path: Path, model: str) -> No
         f"error: {tree}/2_text.mp3: not audio or video that can be read (it is text)",
     ]
     assert outcome.err.splitlines()[3].startswith("9 of 11 files done, 2 failed · ")
-    assert len(outcome.err.splitlines()) == 6
+    assert len(outcome.err.splitlines()) == 7
+    assert outcome.err.splitlines()[6].endswith(" --skip-existing goes on from here")
     assert "\r" not in outcome.err
     assert "\x1b" not in outcome.err
 
@@ -114,7 +115,10 @@ def test_signals_leave_whole_files_and_nothing_else(
         _, err = process.communicate(timeout=60)
     assert time.monotonic() - sent < 5  # about one on an idle machine
     assert process.returncode == 128 + number
-    assert err.decode().splitlines()[1:] == ["stopped: 2 of 3 files done"]
+    stopped, hint = err.decode().splitlines()[1:]
+    assert stopped == "stopped: 2 of 3 files done"
+    assert hint.startswith(f"hint: asr transcribe {tmp_path / 'in'} -f srt -f json ")
+    assert hint.endswith(" --skip-existing goes on from here")
     assert sorted(path.name for path in out.iterdir()) == ["1.json", "1.srt", "2.json", "2.srt"]
     for name in ("1", "2"):
         assert words(json.loads((out / f"{name}.json").read_text())["text"]) == SPOKEN

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.checkpoints import GLM, QWEN
-from tests.checkpoints.mixing import Utterance
+from tests.checkpoints.mixing import Utterance, silence
 from tests.checkpoints.recordings import unseen_utterances, word_error_rate
 from tests.checkpoints.speech_bank import SpeechBank
-from tests.cli.runs import SAMPLES, asr, write_wave
+from tests.cli.runs import SAMPLES, asr, start, write_wave
 
 NAMES = {QWEN: "qwen", GLM: "glm"}
 BOTH = pytest.mark.parametrize("folder", [QWEN, GLM], ids=NAMES.get)
@@ -132,3 +134,24 @@ def test_a_download_that_stopped_half_way(
     outcome = asr("transcribe", clips, "-m", half)
     assert outcome.code == 1
     assert outcome.err.splitlines()[0].startswith(f"error: {half}/{name} is ")
+
+
+@BOTH
+def test_text_comes_while_the_pipe_goes_on(
+    utterances: list[Utterance], folder: Path, tmp_path: Path
+) -> None:
+    """Whoever pipes a live recording in reads its first words long before its end."""
+    pause = silence(4.0)
+    audio = np.concatenate([np.concatenate([one.samples, pause]) for one in utterances[:4]])
+    pcm = (audio * 32767).astype("<i2").tobytes()
+    with start("transcribe", "-", "--raw", "s16le", "-m", folder, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(pcm)
+        process.stdin.flush()
+        first = process.stdout.readline().decode()  # while the pipe is still open
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    pairs = zip((one.text for one in utterances), [first, *out.decode().splitlines()], strict=False)
+    assert word_error_rate(pairs) <= 0.1
+    assert len(out.decode().splitlines()) == 3
