@@ -1,4 +1,4 @@
-"""Speech to text and subtitles: Whisper in one continuously batched forward loop.
+"""Speech to text and subtitles: Whisper, Qwen3-ASR and GLM-ASR in one forward loop.
 
     >>> import asrcli
     >>> transcript = asrcli.transcribe("talk.mp3", model="whisper:base")
@@ -13,8 +13,7 @@ Names are looked up when they are first used, so importing the package costs not
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all the rest of this
 
 if TYPE_CHECKING:
     from asrcli.errors import (
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     )
     from asrcli.options import Options
     from asrcli.recognizer import Recognizer, transcribe
-    from asrcli.transcript import Segment, Transcript, Word
+    from asrcli.transcript import Retry, Segment, Transcript, Word
 
 __version__ = "0.1.0"
 
@@ -39,6 +38,7 @@ _HOMES = {
     "Options": "asrcli.options",
     "OutputError": "asrcli.errors",
     "Recognizer": "asrcli.recognizer",
+    "Retry": "asrcli.transcript",
     "Segment": "asrcli.transcript",
     "Transcript": "asrcli.transcript",
     "UsageError": "asrcli.errors",
@@ -54,6 +54,7 @@ __all__ = [
     "Options",
     "OutputError",
     "Recognizer",
+    "Retry",
     "Segment",
     "Transcript",
     "UsageError",
@@ -65,6 +66,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'asrcli' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

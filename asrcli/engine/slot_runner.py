@@ -98,9 +98,10 @@ class SlotRunner:
 
     def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
         """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
-        row's own positions, is masked, and is overwritten as the row grows."""
+        row's own positions, is masked, and is overwritten as the row grows. Few lengths, too, so
+        that sums are taken in one order and a row does not depend on its company."""
         prompts = [sequence.request.prompt_token_ids for sequence in newcomers]
-        length = max(map(len, prompts))
+        length = round_up(max(map(len, prompts)), self.max_length)
         padded = [prompt + prompt[-1:] * (length - len(prompt)) for prompt in prompts]
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
