@@ -69,7 +69,10 @@ def paste(
     return samples, " ".join(texts)
 
 
-@pytest.mark.parametrize("level", [0.0, 3e-3], ids=["silence", "noise"])
+@pytest.mark.parametrize(
+    "level",
+    [pytest.param(0.0, marks=pytest.mark.slow, id="silence"), pytest.param(3e-3, id="noise")],
+)
 def test_sentences_far_apart(
     whisper_base: Recognizer, spoken: list[tuple[Samples, str]], tmp_path: Path, level: float
 ) -> None:
@@ -92,7 +95,10 @@ def test_sentences_far_apart(
     assert transcript.warnings == ()
 
 
-@pytest.mark.parametrize("offset", [0.0, 3.3, 7.9, 13.1, 21.7])
+@pytest.mark.parametrize(
+    "offset",
+    [7.9, 21.7, *(pytest.param(offset, marks=pytest.mark.slow) for offset in (0.0, 3.3, 13.1))],
+)
 def test_speech_without_pauses(
     whisper_base: Recognizer, spoken: list[tuple[Samples, str]], tmp_path: Path, offset: float
 ) -> None:

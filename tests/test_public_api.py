@@ -29,7 +29,7 @@ def test_all_is_sorted_and_complete() -> None:
     assert asrcli.__all__ == sorted(asrcli.__all__)
     assert set(asrcli.__all__) == {
         "AsrError", "AudioError", "CheckpointError", "EngineError", "Options", "OutputError",
-        "Recognizer", "Segment", "Transcript", "UsageError", "Word", "transcribe",
+        "Recognizer", "Retry", "Segment", "Transcript", "UsageError", "Word", "transcribe",
     }  # fmt: skip
     assert set(asrcli._HOMES) == set(asrcli.__all__)
 

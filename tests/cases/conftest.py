@@ -32,7 +32,11 @@ def known_speech(
 ) -> dict[str, tuple[Samples, str]]:
     """Speech that each family's model understands well, with its words."""
     (said,) = unseen_utterances(speech_bank, 1, seed=55)
-    return {"whisper": sentences[1], "qwen": (said.samples, said.text), "glm": (said.samples, said.text)}
+    return {
+        "whisper": sentences[1],
+        "qwen": (said.samples, said.text),
+        "glm": (said.samples, said.text),
+    }
 
 
 @pytest.fixture(scope="module")

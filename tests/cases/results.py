@@ -44,12 +44,10 @@ class Run(NamedTuple):
     results: dict[str, Result]
 
 
-def transcribe(
-    inputs: Sequence[Path], model: str, out: Path, *options: str, **settings: str
-) -> Run:
+def transcribe(inputs: Sequence[Path], model: str, out: Path, *options: str) -> Run:
     """Run ``asr transcribe`` in all formats, and read what it wrote."""
     formats = [part for name in SUFFIXES for part in ("-f", name)]
-    outcome = asr("transcribe", *inputs, "-m", model, *formats, "-o", out, *options, **settings)
+    outcome = asr("transcribe", *inputs, "-m", model, *formats, "-o", out, *options)
     found = sorted(path.name.removesuffix(".json") for path in out.glob("*.json"))
     return Run(outcome, {stem: _read(out, stem) for stem in found})
 

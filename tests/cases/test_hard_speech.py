@@ -21,19 +21,19 @@ ADDED = 0.3  # s behind the speech that a text may last: the detector's margin
 
 def with_noise(kind: Callable[[float], Samples], ratio: float) -> Callable[[Samples], Samples]:
     def add(speech: Samples) -> Samples:
-        noise = kind(1 + len(speech) / RATE)[: len(speech)]
-        return beside(speech, noise, ratio)
+        noise = kind(1 + len(speech) / RATE)
+        return beside(speech, noise[: len(speech)], ratio)
 
     return add
 
 
 def followed_by_noise(speech: Samples) -> Samples:
-    whole = np.concatenate([speech, silence(TRAIL)])
-    return whole + louder(white(len(whole) / RATE, 1.0)[: len(whole)], -56)
+    whole: Samples = np.concatenate([speech, silence(TRAIL)])
+    return np.asarray(whole + white(len(whole) / RATE, 1.6e-3)[: len(whole)], np.float32)
 
 
 def with_bad_samples(speech: Samples) -> Samples:
-    spoilt = speech.copy()
+    spoilt: Samples = speech.copy()
     spoilt[1000:1010], spoilt[2000], spoilt[3000] = np.nan, np.inf, -np.inf
     return spoilt
 
@@ -87,9 +87,7 @@ def rate(run: Run, sentences: list[tuple[Samples, str]], kind: str) -> float:
         for kind in KINDS
     ],
 )
-def test_the_words_are_there(
-    run: Run, sentences: list[tuple[Samples, str]], kind: str
-) -> None:
+def test_the_words_are_there(run: Run, sentences: list[tuple[Samples, str]], kind: str) -> None:
     for number in CHOSEN:
         check(run.results[f"{number}{kind}"])
     found = rate(run, sentences, kind)
@@ -113,9 +111,7 @@ def test_nothing_comes_behind_the_speech(
         assert result.transcript["duration"] == pytest.approx(duration + TRAIL, abs=1e-3)
 
 
-def test_speech_behind_silence_has_its_time(
-    run: Run, sentences: list[tuple[Samples, str]]
-) -> None:
+def test_speech_behind_silence_has_its_time(run: Run, sentences: list[tuple[Samples, str]]) -> None:
     for number in CHOSEN:
         late, plain = (run.results[f"{number}{kind}"].segments for kind in ("lead", "plain"))
         assert late[0]["start"] == pytest.approx(45.0 + plain[0]["start"], abs=0.5)

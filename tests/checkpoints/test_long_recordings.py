@@ -114,7 +114,8 @@ def recordings(
 
 
 @pytest.mark.parametrize(
-    "window", [pytest.param(4.0, marks=pytest.mark.slow), pytest.param(8.0, marks=pytest.mark.slow), 12.0]
+    "window",
+    [pytest.param(4.0, marks=pytest.mark.slow), pytest.param(8.0, marks=pytest.mark.slow), 12.0],
 )
 def test_every_string_once_and_in_order(
     model: Recognizer, recordings: list[tuple[Recording, Path]], window: float
