@@ -14,6 +14,7 @@ from asrcli.backends.base import Recognition
 from asrcli.detection import LanguageDetection
 from asrcli.errors import EngineError
 from asrcli.speech_times import fit_to_speech
+from asrcli.windows import rest_of
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
@@ -71,6 +72,9 @@ class Attempts:
     ) -> Future[Recognition]:
         """Take a window; the future gives the best that was recognised in it."""
         job = Job(window=window, options=options, on_partial=on_partial, future=Future())
+        if not window.samples.any():  # digital silence
+            job.future.set_result(Recognition(segments=(), language=options.language))
+            return job.future
         if options.language is None and self._listens and not options.multilingual:
             self._detection.submit(window.recording_id, job)
         else:
@@ -148,7 +152,7 @@ class Attempts:
     def _finish(self, attempt: Attempt) -> None:
         """Look at what was heard first, and hear it in another way where there is reason to."""
         heard = self._recognise(attempt)
-        if guards.echoes(heard, attempt.options.context):
+        if guards.echoes(heard, attempt.options.hints):
             alone = replace(attempt.options, prompt=None, hotwords=None, previous_text=None)
             self._hear_again(attempt, alone, lambda second: self._choose_echo(heard, second))
         elif attempt.request.is_shortened and second_hearing.is_doubtful(heard):
@@ -194,13 +198,29 @@ class Attempts:
     def _conclude(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
         """Give the result, or hear the window in two pieces where its text came to no end."""
         job, best = attempt.job, guards.choose(hearings)
-        if best.fault is None or attempt.options.max_new_tokens is not None:
-            _settle(job.future, retries.note(hearings, best, job.window))
+        if best.fault not in guards.UNENDED or attempt.options.max_new_tokens is not None:
+            self._hear_rest(attempt, retries.note(hearings, best, job.window))
         elif job.is_half or not job.options.fallback or not halves.can_halve(job.window):
             best = halves.unfinished(best, job.window)
             _settle(job.future, retries.note(hearings, best, job.window))
         else:
             self._hear_halves(attempt, best, hearings[0])
+
+    def _hear_rest(self, attempt: Attempt, best: Recognition) -> None:
+        """Give the result; where speech lies behind its end, once that has been heard as well."""
+        job, last = attempt.job, best.segments[-1] if best.segments else None
+        rest = None if last is None else rest_of(job.window, last.end)
+        if rest is None or not job.options.fallback:
+            _settle(job.future, best)
+            return
+        behind = replace(job, window=rest, on_partial=None, future=Future())
+
+        def done(future: Future[Recognition]) -> None:
+            if not _pass_on_failure(future, job.future):
+                _settle(job.future, retries.note_rest(best, future.result(), rest))
+
+        behind.future.add_done_callback(done)
+        self._queue(behind, attempt.options.language or best.language)
 
     def _hear_halves(self, attempt: Attempt, best: Recognition, first: Recognition) -> None:
         job, language = attempt.job, attempt.options.language or best.language
@@ -229,9 +249,14 @@ class Attempts:
         """What an attempt comes to."""
         window, options, hypothesis = attempt.job.window, attempt.options, attempt.hypothesis
         segments = self._adapter.parse(hypothesis, window, options)
+        segments = [segment for segment in segments if guards.has_words(segment.text)]
         warnings: tuple[str, ...] = ()
         fault = _FAULTS.get(hypothesis.finish_reason or "") if segments else None
-        if fault and options.max_new_tokens is not None:  # as the user wanted it
+        if fault is None and window.speech is not None:
+            duration = sum(end - start for start, end in window.speech)
+            text = " ".join(segment.text for segment in segments)
+            fault = "too much" if guards.is_too_much(text, duration) else None
+        if fault in guards.UNENDED and options.max_new_tokens is not None:  # as the user wanted it
             warnings = (
                 f"{window.start:.1f}-{window.end:.1f} s: the text reached its greatest length "
                 "and may be cut short",
@@ -279,7 +304,9 @@ class _Listener:
             self._job.on_partial(self._draft(hypothesis))
 
 
-def _pass_on_failure(done: Future[Hypothesis] | Future[None], waiting: Future[Recognition]) -> bool:
+def _pass_on_failure(
+    done: Future[Hypothesis] | Future[Recognition] | Future[None], waiting: Future[Recognition]
+) -> bool:
     """Hand the failure of a step to the one who waits for the result; whether there was one."""
     if done.cancelled():
         waiting.cancel()

@@ -18,13 +18,18 @@ LOGPROB = -1.0  # mean log-probability below which a text is unlikely
 TEMPERATURE_STEP = 0.2
 MAX_TEMPERATURE = 1.0
 REPETITION_COST = 0.5  # of mean log-probability: what a text may lose and still replace one
+ECHO_SHARE = 2 / 3  # of a text's words that are the prompt's
+SAME_WORD = 0.7  # share of letters in common of a word and its misspelling
 SAME_SOUND = 0.5  # share of letters in common that two hearings of one word have
+
+LETTERS_PER_SECOND = 30  # of speech; the fastest speakers come to 25
+LETTERS_BESIDES = 10
 
 UNENDED = ("loop", "unfinished")
 
 
 def find_fault(recognition: Recognition) -> str | None:
-    """Why a text is not good enough: "loop", "unfinished", "repetition", "unlikely", or None."""
+    """Why a text is not good enough, in the words of ``Retry.reason``; None if it is."""
     if recognition.fault is not None:
         return recognition.fault
     if not recognition.segments:
@@ -61,17 +66,34 @@ def choose(hearings: Sequence[Recognition]) -> Recognition:
     return max(hearings, key=_worth)
 
 
-def echoes(recognition: Recognition, context: str) -> bool:
-    """Whether a text says nothing but words of the context that the model was given."""
-    words = _letters(" ".join(segment.text for segment in recognition.segments)).split()
-    return bool(words) and set(words) <= set(_letters(context).split())
+def echoes(recognition: Recognition, hints: str) -> bool:
+    """Whether a text says little but words that the model was given, perhaps misspelt."""
+    words, given = _words(recognition), set(_letters(hints).split())
+    num_given = sum(any(_is_like(word, other) for other in given) for word in words)
+    return bool(words) and num_given >= ECHO_SHARE * len(words)
 
 
 def sounds_alike(first: Recognition, second: Recognition) -> bool:
     """Whether two texts may be two hearings of the same words."""
-    texts = (" ".join(s.text for s in each.segments) for each in (first, second))
-    one, other = (_letters(text).replace(" ", "") for text in texts)
+    one, other = ("".join(_words(each)) for each in (first, second))
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= SAME_SOUND
+
+
+def is_too_much(text: str, duration: float) -> bool:
+    """Whether nobody says so much in so many seconds of speech."""
+    num_letters = sum(map(str.isalnum, text))
+    return num_letters > LETTERS_BESIDES + LETTERS_PER_SECOND * duration
+
+
+def has_words(text: str) -> bool:
+    """Whether there is a letter or a digit: dots, notes and spaces say nothing."""
+    return any(map(str.isalnum, text))
+
+
+def repeats(first: Recognition, second: Recognition) -> bool:
+    """Whether a text only says the last words of another once more."""
+    words = _words(second)
+    return bool(words) and _words(first)[-len(words) :] == words
 
 
 def mean_logprob(recognition: Recognition) -> float:
@@ -87,6 +109,16 @@ def _worth(recognition: Recognition) -> tuple[bool, bool, float]:
         bool(recognition.segments),
         mean_logprob(recognition) - cost,
     )
+
+
+def _words(recognition: Recognition) -> list[str]:
+    return _letters(" ".join(segment.text for segment in recognition.segments)).split()
+
+
+def _is_like(word: str, other: str) -> bool:
+    if word == other:
+        return True
+    return SequenceMatcher(None, word, other, autojunk=False).ratio() >= SAME_WORD
 
 
 def _letters(text: str) -> str:

@@ -123,6 +123,8 @@ Traditional Chinese, 中文, 汉语, 漢語, 普通话, 普通話, 国语, 國�
 # "de-1996"), or the encoding of a POSIX locale ("ko_kr.utf-8"). Anything else is not skipped, so
 # that no word is taken for a language that it does not mean.
 _SUBTAGS = re.compile(r"(-[a-z]{4})?(-(?:[a-z]{2}|\d{3}))?(-\d[a-z0-9]{3})*(\.[a-z0-9-]+)?")
+_SCRIPTS = {"simplified chinese", "traditional chinese"}
+_SCRIPT_TAG = re.compile(r"(zh|zho|chi|cmn)( cmn)? (hans|hant|cn|sg|tw|hk|mo)\b")
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]")  # Latin, Hebrew, Arabic
 
 
@@ -169,6 +171,15 @@ def resolve_language(text: str) -> str:
     if code is None:
         raise UsageError(f"language {text!r} is unknown", hint=_hint(text))
     return code
+
+
+def states_script(text: str) -> bool:
+    """Whether ``text`` says how Chinese is to be written, besides that it is: "zh-TW", "zh-Hans".
+
+    Models are told the language alone.
+    """
+    folded = _fold(text.strip().replace("-", " "))
+    return folded in _SCRIPTS or bool(_SCRIPT_TAG.match(folded))
 
 
 def language_name(code: str) -> str:

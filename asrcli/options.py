@@ -79,9 +79,17 @@ class Options:
             raise UsageError(f"max-new-tokens {self.max_new_tokens} is not at least 1")
 
     @property
+    def hints(self) -> str:
+        """What the user says about the recordings in words; empty where that is nothing."""
+        return self._join(self.hotwords, self.prompt)
+
+    @property
     def context(self) -> str:
         """All that the model is told in words; empty where that is nothing."""
-        parts = (self.hotwords, self.prompt, self.previous_text)
+        return self._join(self.hotwords, self.prompt, self.previous_text)
+
+    @staticmethod
+    def _join(*parts: str | None) -> str:
         return " ".join(part.strip() for part in parts if part and part.strip())
 
 

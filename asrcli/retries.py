@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from asrcli.guards import find_fault
+from asrcli.guards import find_fault, repeats
 from asrcli.transcript import Retry
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
     from asrcli.windows import Window
+
+
+_DOUBTS = {
+    "unlikely": "the model is not sure of the text",
+    "too much": "more text than can be said in that time; some of it may be made up",
+}
 
 
 def note(hearings: Sequence[Recognition], best: Recognition, window: Window) -> Recognition:
@@ -21,8 +27,8 @@ def note(hearings: Sequence[Recognition], best: Recognition, window: Window) -> 
         return best
     fault = find_fault(best)
     warnings = best.warnings
-    if fault == "unlikely" and not best.losses:
-        warnings += (f"{window.start:.1f}-{window.end:.1f} s: the model is not sure of the text",)
+    if fault in _DOUBTS and not best.losses:
+        warnings += (f"{window.start:.1f}-{window.end:.1f} s: {_DOUBTS[fault]}",)
     outcome = "silence" if not best.segments else "resolved" if fault is None else "given up"
     return _with(best, _retry(window, reason, outcome, best), warnings)
 
@@ -32,6 +38,23 @@ def note_halves(first: Recognition, both: Recognition, window: Window) -> Recogn
     outcome = "given up" if both.losses else "resolved"
     retry = _retry(window, find_fault(first) or "unfinished", outcome, both)
     return replace(both, retries=(retry, *both.retries))
+
+
+def note_rest(first: Recognition, behind: Recognition, rest: Window) -> Recognition:
+    """What was recognised in a window, and behind where its text had come to an end too early."""
+    if not behind.segments:
+        line = f"{rest.start:.1f}-{rest.end:.1f} s: speech was detected here, but no words"
+        return replace(first, warnings=(*first.warnings, line))
+    if repeats(first, behind):  # the text was whole, and its last time too early
+        return first
+    outcome = "given up" if behind.losses else "resolved"
+    return replace(
+        first,
+        segments=first.segments + behind.segments,
+        warnings=first.warnings + behind.warnings,
+        losses=first.losses + behind.losses,
+        retries=(*first.retries, _retry(rest, "unheard", outcome, behind), *behind.retries),
+    )
 
 
 def _with(best: Recognition, retry: Retry, warnings: tuple[str, ...]) -> Recognition:

@@ -58,7 +58,8 @@ class Retry:
 
     Attributes:
         start, end: seconds from the start of the recording.
-        reason: "loop", "unfinished", "repetition" or "unlikely".
+        reason: "loop", "unfinished" (no end), "repetition", "unlikely", "too much" for its time,
+            or "unheard" where speech was left out.
         outcome: "resolved" by a further attempt; "silence" where none held any speech; "given up"
             where none was good enough, so that words may be missing or made up.
         temperature: the sampling temperature of the text that was kept.

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from asrcli.errors import UsageError
-from asrcli.languages import LANGUAGES, language_name, resolve_language
+from asrcli.languages import LANGUAGES, language_name, resolve_language, states_script
 
 # The languages that OpenAI's Whisper has tokens for, by its own codes, in the order of its tokens.
 WHISPER = """
@@ -234,3 +234,24 @@ def test_nothing_heavy_is_imported() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("zh-TW", True),
+        ("zh_CN", True),
+        ("zh-Hans", True),
+        ("zh-Hant-HK", True),
+        ("zh-cmn-Hant", True),
+        ("Traditional Chinese", True),
+        ("simplified chinese", True),
+        ("zh", False),
+        ("zho", False),
+        ("Chinese", False),
+        ("yue", False),
+        ("pt-BR", False),
+    ],
+)
+def test_a_script_that_is_asked_for(text: str, expected: bool) -> None:
+    assert states_script(text) is expected

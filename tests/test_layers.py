@@ -40,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "feeding": {"audio", "windows", "backends.base", "options", "errors"},
     "pipeline": {"feeding", "audio", "windows", "backends", "options", "transcript", "errors"},
     "attempts": {
+        "windows",
         "guards",
         "second_hearing",
         "halves",

@@ -33,6 +33,9 @@ _HIDDEN = 128
 SAMPLING_RATE = 16_000
 FULL_LEVEL = 0.3  # peak of speech that was recorded well
 MAX_GAIN = 1000.0  # 60 dB
+STEADY_FRAMES = 32  # a second
+STEADY_RANGE = 2.0  # dB, all but the outer tenth; a buzz moves by 0.5, speech in noise by 6
+_NO_POWER = 1e-12
 _FORGETTING = 0.8  # what is left of the peak after a second: a tenth after ten
 
 
@@ -110,22 +113,31 @@ class VoiceStream:
     """One recording's way through the detector, block by block.
 
     What is quiet is made louder first, since the network hardly hears speech at -40 dB; noise stays
-    noise for it at any level. The level follows the loudest of the last ten seconds or so.
+    noise for it at any level. The level follows the loudest of the last ten seconds or so. A buzz,
+    which it takes for a voice, is told by its level, that of no voice is so steady.
 
     Args:
-        levels: whether it is; without, probabilities are those of the network on the audio itself.
+        helps: whether all that is done; without, probabilities are those of the network on the
+            audio itself.
     """
 
-    def __init__(self, detector: VoiceDetector, *, levels: bool = True) -> None:
+    def __init__(self, detector: VoiceDetector, *, helps: bool = True) -> None:
         self._detector = detector
-        self._levels = levels
-        self._peak = 0.0
         self._state: tuple[Tensor, Tensor] | None = None
+        self._helps = helps
+        self._peak = 0.0
         self._rest = np.zeros(CONTEXT_SAMPLES, np.float32)  # the context and what fills no frame
+        self._steadiness = Steadiness()
 
     def add(self, block: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Probabilities of the frames that a block (float32 [n], 16 kHz) has made whole."""
-        samples = np.concatenate([self._rest, block * np.float32(self._gain(block))])
+        """Probabilities, float32, of further frames, given a block (float32 [n], 16 kHz).
+
+        They lag a second behind the audio.
+        """
+        if self._helps and len(block):
+            block = block - block.mean()  # beside a constant offset the network hears nothing
+            block *= np.float32(self._gain(block))
+        samples = np.concatenate([self._rest, block])
         num_frames = (len(samples) - CONTEXT_SAMPLES) // FRAME_SAMPLES
         if num_frames < 1:
             self._rest = samples
@@ -133,22 +145,58 @@ class VoiceStream:
         end = CONTEXT_SAMPLES + num_frames * FRAME_SAMPLES
         probabilities, self._state = self._detector(samples[:end], self._state)
         self._rest = samples[end - CONTEXT_SAMPLES :]
-        return probabilities
+        if not self._helps:
+            return probabilities
+        return self._steadiness.add(probabilities, samples[CONTEXT_SAMPLES:end])
 
     def finish(self) -> NDArray[np.float32]:
-        """Probability of a last frame that is not full, if there is one; zeros fill it up."""
+        """Probabilities of all that is left; zeros fill up a last frame that is not full."""
         missing = FRAME_SAMPLES + CONTEXT_SAMPLES - len(self._rest)
-        if missing == FRAME_SAMPLES:
-            return np.zeros(0, np.float32)
-        return self.add(np.zeros(missing, np.float32))
+        last = np.zeros(0, np.float32)
+        if missing != FRAME_SAMPLES:
+            helps, self._helps = self._helps, False
+            last = self.add(np.zeros(missing, np.float32))
+            self._helps = helps
+        return np.concatenate([self._steadiness.finish(), last]) if self._helps else last
 
     def _gain(self, block: NDArray[np.float32]) -> float:
         """By how much a block is to be made louder: 1 or more."""
-        if not self._levels or not len(block):
-            return 1.0
         forgotten = _FORGETTING ** (len(block) / SAMPLING_RATE)
         self._peak = max(float(np.abs(block).max()), self._peak * forgotten, FULL_LEVEL / MAX_GAIN)
         return max(1.0, FULL_LEVEL / self._peak)
+
+
+class Steadiness:
+    """Takes from frames the name of speech whose level hardly moves for a second."""
+
+    def __init__(self) -> None:
+        self._levels = np.zeros(0)  # dB; of the frames held back and of a second before them
+        self._probabilities = np.zeros(0, np.float32)  # of the frames held back
+
+    def add(
+        self, probabilities: NDArray[np.float32], samples: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Probabilities of frames about which no later one will tell any more."""
+        power = np.square(samples.reshape(-1, FRAME_SAMPLES), dtype=np.float64).mean(axis=1)
+        self._levels = np.concatenate([self._levels, 10 * np.log10(power + _NO_POWER)])
+        self._probabilities = np.concatenate([self._probabilities, probabilities])
+        known = self.finish()
+        num_held = min(len(known), STEADY_FRAMES - 1)
+        self._levels = self._levels[-(num_held + STEADY_FRAMES - 1) :]
+        self._probabilities = self._probabilities[len(known) - num_held :]
+        return known[: len(known) - num_held]
+
+    def finish(self) -> NDArray[np.float32]:
+        """Those of all frames that are held back, as far as can be told."""
+        num_levels = len(self._levels)
+        steady = np.zeros(num_levels, bool)
+        if num_levels >= STEADY_FRAMES:
+            spans = np.lib.stride_tricks.sliding_window_view(self._levels, STEADY_FRAMES)
+            low, high = np.percentile(spans, (5, 95), axis=1)
+            for begin in np.flatnonzero(high - low < STEADY_RANGE):
+                steady[begin : begin + STEADY_FRAMES] = True
+        held = steady[num_levels - len(self._probabilities) :]
+        return np.where(held, np.float32(0.0), self._probabilities)
 
 
 @cache

@@ -27,7 +27,8 @@ class Recognition:
         warnings: what went less than well, one line each, with its time in the recording.
         losses: where words may be missing or made up, likewise; the recording counts as failed.
         fault: "loop" where the text ran in circles and was stopped, "unfinished" where only the
-            bound on its length ended it; None where the model ended it by itself.
+            bound on its length ended it, "too much" where nobody can say it in the time; None where
+            there is none of these.
         retries: what was heard more than once.
     """
 

@@ -63,6 +63,7 @@ def transcribe(
     from asrcli.cli.prompts import choose_prompt
     from asrcli.cli.work import choose_reading, plan_work
     from asrcli.console import StderrConsole
+    from asrcli.languages import states_script
 
     check_existing(skip_existing=skip_existing, overwrite=overwrite)
     options = Options(
@@ -91,6 +92,10 @@ def transcribe(
         skip_existing=skip_existing,
     )
     console = StderrConsole(quiet=quiet, verbose=verbose)
+    if language is not None and states_script(language):
+        console.warn(
+            f"{language}: no model can be told the script; Chinese comes as the model writes it"
+        )
     num_failed = (
         _preview(work, console) if dry_run else _do(work, options, settings, console, context.obj)
     )

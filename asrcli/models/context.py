@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,5 +20,5 @@ def fit_context(encode: Callable[[str], list[int]], options: Options, at_most: i
     if len(whole) <= at_most:
         return whole
     hotwords = encode(options.hotwords or "")[: at_most // 2]
-    running = " ".join(filter(None, (options.prompt, options.previous_text)))
+    running = replace(options, hotwords=None).context
     return hotwords + encode(running)[len(hotwords) - at_most :]

@@ -45,6 +45,7 @@ CONTEXT_SHARE = 4  # the context's part of all positions is one in so many, wher
 MAX_TOKENS_PER_SECOND = 15  # more than any speech has
 MAX_TOKENS_BESIDES = 32  # the language, the end, and room for very short windows
 
+_LANGUAGE_WORD = "language"
 _LANGUAGE = re.compile(r"language (\w+)")
 _LANGUAGE_SO_FAR = re.compile(r"language( \w*)?")
 
@@ -241,6 +242,8 @@ class Qwen3AsrAdapter:
         text = self._decode(hypothesis.token_ids)
         if hypothesis.finish_reason != "stop":
             return None if _is_language_so_far(text) else 0
+        if text == _LANGUAGE_WORD:
+            return None
         named = _LANGUAGE.fullmatch(text)
         names = {*CODES_BY_NAME, NO_LANGUAGE.casefold()}
         return None if named is not None and named[1].casefold() in names else 0
@@ -260,7 +263,7 @@ class Qwen3AsrAdapter:
 
 
 def _is_language_so_far(text: str) -> bool:
-    return "language".startswith(text) or _LANGUAGE_SO_FAR.fullmatch(text) is not None
+    return _LANGUAGE_WORD.startswith(text) or _LANGUAGE_SO_FAR.fullmatch(text) is not None
 
 
 def load(

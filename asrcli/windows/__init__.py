@@ -10,7 +10,7 @@ from __future__ import annotations
 from asrcli.windows.cutter import Cutter, cut
 from asrcli.windows.splitter import Splitter
 from asrcli.windows.stitching import Stitcher, join_texts, stitch
-from asrcli.windows.window import Window, find_gaps, halve
+from asrcli.windows.window import Window, find_gaps, halve, rest_of
 
 __all__ = [
     "Cutter",
@@ -21,5 +21,6 @@ __all__ = [
     "find_gaps",
     "halve",
     "join_texts",
+    "rest_of",
     "stitch",
 ]

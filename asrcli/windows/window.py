@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
+MIN_REST = 1.0  # s of speech; less may be breath, or the end of a word whose time is a little off
+REST_PADDING = 0.3  # s of audio ahead of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,21 @@ def halve(window: Window) -> tuple[Window, Window]:
         replace(
             window, samples=window.samples[middle:], start=seam, speech=_within(window, start=seam)
         ),
+    )
+
+
+def rest_of(window: Window, end: float) -> Window | None:
+    """What of a window's speech lies behind ``end`` (s), as a window; None if it is next to none.
+
+    A model may take a pause for the end of all speech, and what is quieter behind it for nothing.
+    """
+    speech = [(max(start, end), last) for start, last in window.speech or () if last > end]
+    if sum(last - start for start, last in speech) < MIN_REST:
+        return None
+    begin = round((max(end, speech[0][0] - REST_PADDING) - window.start) * SAMPLING_RATE)
+    start = window.start + begin / SAMPLING_RATE
+    return replace(
+        window, samples=window.samples[begin:], start=start, speech=_within(window, start=start)
     )
 
 

@@ -62,8 +62,8 @@ def theirs() -> Callable[[Samples], Samples]:
     return run
 
 
-def ours(samples: Samples, *, size: int = 2 * RATE, levels: bool = False) -> Samples:
-    stream = VoiceStream(load_detector(), levels=levels)
+def ours(samples: Samples, *, size: int = 2 * RATE, helps: bool = False) -> Samples:
+    stream = VoiceStream(load_detector(), helps=helps)
     found = [stream.add(samples[begin : begin + size]) for begin in range(0, len(samples), size)]
     return np.concatenate([*found, stream.finish()])
 
@@ -120,7 +120,7 @@ def test_streams_do_not_disturb_each_other(speech: Samples) -> None:
 @pytest.mark.parametrize("level", [0, -20, -40, -50])
 def test_quiet_speech_is_speech(speech: Samples, level: int) -> None:
     quiet = speech * np.float32(10 ** (level / 20))
-    as_it_is, loud = ours(quiet), ours(quiet, levels=True)
+    as_it_is, loud = ours(quiet), ours(quiet, helps=True)
     expected = (ours(speech) > 0.5).mean()
     assert (loud > 0.5).mean() > 0.9 * expected
     if level == -50:
@@ -129,14 +129,14 @@ def test_quiet_speech_is_speech(speech: Samples, level: int) -> None:
 
 @pytest.mark.parametrize("level", [1e-5, 1e-3, 0.05, 0.3])
 def test_noise_is_none_at_any_level(level: float) -> None:
-    assert ours(noise(20.0, level), levels=True).max() < 0.5
+    assert ours(noise(20.0, level), helps=True).max() < 0.5
 
 
 def test_nor_is_silence_or_hum() -> None:
     time = np.arange(20 * RATE) / RATE
     hum = sum(np.sin(2 * np.pi * 50 * k * time) / k for k in range(1, 6)) * 0.1
     for samples in (np.zeros(20 * RATE, np.float32), np.asarray(hum, np.float32)):
-        assert ours(samples, levels=True).max() < 0.5
+        assert ours(samples, helps=True).max() < 0.5
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

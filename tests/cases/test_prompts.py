@@ -75,12 +75,9 @@ def test_they_never_appear(told: tuple[str, Run]) -> None:
 
 
 def test_they_do_not_fill_a_noise_that_sounds_like_a_voice(
-    request: pytest.FixtureRequest, told: tuple[str, Run]
+    told: tuple[str, Run],
 ) -> None:
-    family, run = told
-    if family == "whisper":
-        reason = "an echo is known by its exact words alone"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    _, run = told
     assert leaks(run.results["buzz"].text) == []
 
 
@@ -109,7 +106,6 @@ def test_speech_keeps_its_words(
         ("zyxqort flumbane krelvic irek", PROMPT),
     ],
 )
-@pytest.mark.xfail(strict=True, reason="an echo is known by its exact words alone")
 def test_a_misspelt_prompt_is_an_echo_too(text: str, context: str) -> None:
     segment = Segment(id=0, start=0.0, end=1.0, text=text)
     assert guards.echoes(Recognition(segments=(segment,)), context)

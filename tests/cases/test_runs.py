@@ -123,7 +123,6 @@ def test_spellings_of_a_language_give_one_result(models: dict[str, str]) -> None
     assert json.loads(first.out)["language"] == "ko"
 
 
-@pytest.mark.xfail(strict=True, reason="that a script is asked for is passed over in silence")
 @pytest.mark.parametrize("language", ["zh-TW", "zh-Hans", "Traditional Chinese"])
 def test_a_script_that_no_model_can_be_told_is_mentioned(
     language: str, digits: list[Path], models: dict[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,13 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def heard(
+def transcripts(
     family: str,
     models: dict[str, str],
     speech_bank: SpeechBank,
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, str]:
-    """Each word, and what was heard."""
+) -> dict[str, Any]:
+    """What became of each word."""
     folder = tmp_path_factory.mktemp(family)
     for word in WORDS:
         take = speech_bank.takes("English", VOICE, word)[0].samples
@@ -40,7 +41,19 @@ def heard(
     outcome = asr("transcribe", folder, "-m", models[family], "-f", "json", "-o", "-", *options)
     assert outcome.code == 0
     rows = map(json.loads, outcome.out.splitlines())
-    return {Path(row["file"]).stem: row["text"] for row in rows}
+    return {Path(row["file"]).stem: row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def heard(transcripts: dict[str, Any]) -> dict[str, str]:
+    """Each word, and what was heard."""
+    return {word: row["text"] for word, row in transcripts.items()}
+
+
+@pytest.fixture(scope="module")
+def doubted(transcripts: dict[str, Any]) -> set[str]:
+    """Words of which a warning says that they may have been something else."""
+    return {word for word, row in transcripts.items() if row["warnings"]}
 
 
 def test_a_word_alone(family: str, heard: dict[str, str]) -> None:
@@ -49,10 +62,8 @@ def test_a_word_alone(family: str, heard: dict[str, str]) -> None:
     assert sum(found[word] == [word] for word in WORDS) >= LEAST[family], heard
 
 
-def test_no_sentence_is_made_up(
-    request: pytest.FixtureRequest, family: str, heard: dict[str, str]
-) -> None:
-    if family == "whisper":
-        reason = "more is taken for said than fits the time"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-    assert all(len(words(text)) <= 2 for text in heard.values()), heard
+def test_no_sentence_is_made_up(heard: dict[str, str], doubted: set[str]) -> None:
+    """Or a warning says that the model is not sure: whisper-base hears one in this "nine"."""
+    made_up = {word for word, text in heard.items() if len(words(text)) > 2}
+    assert made_up <= doubted, heard
+    assert len(made_up) <= 1, heard

@@ -63,6 +63,8 @@ STAGES = (
     Stage(num_steps=2000, rate=2e-3, long=0.3, durations=(3.0, 11.0), ctc=0.5, row=0.02),
     # Windows of full length, which are mostly what recordings are cut into.
     Stage(num_steps=1800, rate=1e-3, long=0.8, durations=(7.0, 12.0), ctc=0.0, row=0.05),
+    # As recordings are heard: windows that are full, for GLM in rows of 30 s.
+    Stage(num_steps=450, rate=4e-4, long=0.9, durations=(9.0, 12.0), ctc=0.0, row=0.4),
 )
 
 
