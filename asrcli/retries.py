@@ -29,7 +29,8 @@ def note(hearings: Sequence[Recognition], best: Recognition, window: Window) -> 
     warnings = best.warnings
     if fault in _DOUBTS and not best.losses:
         warnings += (f"{window.start:.1f}-{window.end:.1f} s: {_DOUBTS[fault]}",)
-    outcome = "silence" if not best.segments else "resolved" if fault is None else "given up"
+    outcome = "resolved" if fault is None else "kept" if fault == "repetition" else "given up"
+    outcome = outcome if best.segments else "silence"
     return _with(best, _retry(window, reason, outcome, best), warnings)
 
 

@@ -60,8 +60,9 @@ class Retry:
         start, end: seconds from the start of the recording.
         reason: "loop", "unfinished" (no end), "repetition", "unlikely", "too much" for its time,
             or "unheard" where speech was left out.
-        outcome: "resolved" by a further attempt; "silence" where none held any speech; "given up"
-            where none was good enough, so that words may be missing or made up.
+        outcome: "resolved" by a further attempt; "kept" where further attempts say that it was
+            truly said over and over; "silence" where there was no speech; "given up" where none was
+            good enough, so that words may be missing or made up.
         temperature: the sampling temperature of the text that was kept.
     """
 

@@ -111,6 +111,7 @@ def test_speech_without_pauses(
     assert longest_run(text, found) <= 2, found
 
 
+@pytest.mark.slow
 def test_a_phrase_that_is_truly_said_five_times(
     whisper_base: Recognizer, spoken: list[tuple[Samples, str]], tmp_path: Path
 ) -> None:
@@ -118,7 +119,7 @@ def test_a_phrase_that_is_truly_said_five_times(
     samples = np.concatenate([part for _ in range(5) for part in (piece, noise(4000, 1e-3))])
     transcript = transcribe(whisper_base, samples, tmp_path)
     assert normalise(transcript.text).split().count("young") == 5
-    assert jiwer.wer(" ".join([text] * 5), normalise(transcript.text)) <= 0.1
+    assert jiwer.wer(" ".join([text] * 5), normalise(transcript.text)) <= 0.15
     assert transcript.warnings == ()
 
 

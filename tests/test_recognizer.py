@@ -92,22 +92,25 @@ def test_each_window_may_have_its_own_language(whisper_base: Recognizer, tmp_pat
     samples = np.concatenate([part for piece in pieces for part in (piece, silence)])
     soundfile.write(tmp_path / "a.wav", samples, RATE)
     transcript = whisper_base.transcribe(tmp_path / "a.wav", Options(multilingual=True))
-    assert [segment.language for segment in transcript.segments] == ["de", "es", "en"]
     assert transcript.language == "de"
-    for name, segment in zip(names, transcript.segments, strict=True):
-        alone = whisper_base.transcribe(SAMPLES / f"{name}.flac")
-        assert segment.text == alone.text
     starts = np.cumsum([0, *(len(piece) + len(silence) for piece in pieces[:2])]) / RATE
-    assert [s.start for s in transcript.segments] == pytest.approx(starts, abs=0.5)
+    for name, language, start in zip(names, ("de", "es", "en"), starts, strict=True):
+        alone = whisper_base.transcribe(SAMPLES / f"{name}.flac")
+        found = [segment for segment in transcript.segments if segment.language == language]
+        assert jiwer.wer(alone.text, " ".join(segment.text for segment in found)) <= 0.1
+        assert found[0].start == pytest.approx(start, abs=0.5)
+    order = dict.fromkeys(segment.language for segment in transcript.segments)
+    assert list(order) == ["de", "es", "en"]
 
 
 def test_without_being_asked_one_language_holds_for_all(
     whisper_base: Recognizer, tmp_path: Path
 ) -> None:
+    """And it is told on speech: the recording begins with silence."""
     silence = np.zeros(5 * RATE, np.float32)
     names = ("german-espeak", "spanish-espeak")
-    samples = np.concatenate([silence, *(read(SAMPLES / f"{name}.flac") for name in names)])
-    soundfile.write(tmp_path / "a.wav", samples, RATE)
+    parts = [part for name in names for part in (silence, read(SAMPLES / f"{name}.flac"))]
+    soundfile.write(tmp_path / "a.wav", np.concatenate(parts), RATE)
     transcript = whisper_base.transcribe(tmp_path / "a.wav")
     assert {segment.language for segment in transcript.segments} == {transcript.language} == {"de"}
 
@@ -297,7 +300,7 @@ def test_a_window_that_cannot_be_prepared_holds_nobody_up(
     own: Recognizer, speech: list[Sentence]
 ) -> None:
     """The others of its recording wait for it to name the language."""
-    too_long = window_of(np.zeros(31 * RATE, np.float32), recording_id=-3)
+    too_long = window_of(np.full(31 * RATE, 0.01, np.float32), recording_id=-3)
     good = window_of(read(speech[1].path), index=1, start=31.0, recording_id=-3)
     with own:
         futures = [own.submit(window, Options()) for window in (too_long, good)]

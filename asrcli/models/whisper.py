@@ -132,7 +132,9 @@ class WhisperProcessor:
     def _num_frames(self, window: Window, options: Options) -> int:
         """How much of the window's 30 s is encoded: all, or a short window's audio and 15 s."""
         duration = self.max_duration
-        if self._spares_silence and options.audio_context == "auto":
+        # A wrong language would spoil all of a recording, so it is told with all of the context.
+        spares = self._spares_silence and not self._detects(options)
+        if spares and options.audio_context == "auto":
             wanted = window.end - window.start + SILENCE_BEHIND
             duration = min(duration, math.ceil(wanted / CONTEXT_STEP) * CONTEXT_STEP)
         return round(duration * FRAMES_PER_SECOND)

@@ -14,6 +14,8 @@ from tests.cases.results import Run, check, transcribe, word_error_rate
 from tests.cases.sounds import RATE, Samples, beside, hum, louder, pink, silence, white
 from tests.cli.runs import write_wave
 
+pytestmark = pytest.mark.slow  # whisper-base, on minutes of audio
+
 CHOSEN = (0, 1, 3)  # of the five sentences
 TRAIL = 30.0  # s
 ADDED = 0.3  # s behind the speech that a text may last: the detector's margin

@@ -14,6 +14,8 @@ from tests.cases.results import MARKUP, Run, check, transcribe
 from tests.cases.sounds import Samples, hum, pink, silence, white
 from tests.cli.runs import asr, words, write_wave
 
+pytestmark = pytest.mark.slow  # whisper-base, on minutes of audio
+
 PROMPT = "zyxqort flumbane krelvic"
 SAME = 0.6  # share of letters in common from which on a word is one of the prompt, misspelt
 TOLD = [

@@ -11,6 +11,8 @@ from tests.cases.results import Result, Run, check, transcribe, word_error_rate
 from tests.cases.sounds import RATE, Samples, ending_at, silence, trimmed
 from tests.cli.runs import write_wave
 
+pytestmark = pytest.mark.slow  # whisper-base, on minutes of audio
+
 # In samples: a window and a little less, and one sample more; two windows; the last word ends on
 # the last sample of each.
 QUICK = (round(29.9 * RATE), 30 * RATE + 1, 60 * RATE)

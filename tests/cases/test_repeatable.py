@@ -18,6 +18,8 @@ from tests.checkpoints.recordings import unseen_utterances
 from tests.checkpoints.speech_bank import SpeechBank
 from tests.cli.runs import write_wave
 
+pytestmark = pytest.mark.slow  # whisper-base, on minutes of audio
+
 EXACT = ("--dtype", "float32")
 DRAWN = ("--temperature", "0.8")
 BATCH_SIZES = (1, 3, 16)
