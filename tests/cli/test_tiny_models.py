@@ -49,8 +49,10 @@ def test_a_folder_to_subtitles_and_json(
         assert transcript["language"] == ("en" if folder == QWEN else None)
         assert transcript["duration"] == pytest.approx(utterance.duration, abs=1e-3)
         (segment,) = transcript["segments"]
-        assert (segment["start"], segment["text"]) == (0.0, transcript["text"])
-        assert segment["end"] == pytest.approx(utterance.duration, abs=2e-3)
+        assert segment["text"] == transcript["text"]
+        # Times are those of the speech, a fifth of a second around it left in.
+        assert 0.0 <= segment["start"] <= 0.2
+        assert utterance.duration - 0.4 <= segment["end"] <= utterance.duration + 1e-3
         assert segment["tokens"]
         assert segment["avg_logprob"] < 0
         subtitles = (out / "sub" / f"{number}.srt").read_text()
@@ -70,7 +72,7 @@ def test_the_samples(tmp_path: Path, folder: Path) -> None:
     for sample in SAMPLES.glob("*.flac"):
         transcript = json.loads((out / f"{sample.stem}.json").read_text())
         assert transcript["segments"]
-        assert (out / f"{sample.stem}.srt").read_text().startswith("1\n00:00:00,000 --> 00:00:")
+        assert (out / f"{sample.stem}.srt").read_text().startswith("1\n00:00:0")
     assert "Traceback" not in outcome.err
 
 
