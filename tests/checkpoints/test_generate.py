@@ -261,7 +261,7 @@ def at_a_tenth(
     case.recognizer.close()
 
 
-@pytest.mark.parametrize("num_slots", [1, 3, 16])
+@pytest.mark.parametrize("num_slots", [1, pytest.param(3, marks=pytest.mark.slow), 16])
 def test_random_weights_at_a_tenth_of_the_real_widths(at_a_tenth: Case, num_slots: int) -> None:
     case = at_a_tenth
     assert len(set(case.alone)) == len(case.clips)
