@@ -4,48 +4,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from asrcli import guards, halves, retries, second_hearing
 from asrcli.backends.base import Recognition
 from asrcli.detection import LanguageDetection
 from asrcli.errors import EngineError
+from asrcli.jobs import Attempt, Job, Listener, pass_on_failure, settle
 from asrcli.speech_times import fit_to_speech
 from asrcli.windows import rest_of
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
-    from asrcli.engine.request import Hypothesis, Request
+    from asrcli.engine.request import Hypothesis
     from asrcli.models.base import Model
     from asrcli.options import Options
     from asrcli.windows import Window
 
 _FAULTS = {"length": "unfinished", "loop": "loop"}
 NO_SPEECH_THRESHOLD = 0.6  # a window that is likelier than this to be silent names no language
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Job:
-    """A window on its way to its text."""
-
-    window: Window
-    options: Options
-    on_partial: Callable[[str], None] | None
-    future: Future[Recognition]
-    is_half: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
-    """A window that was sent through the model once, and what came of it."""
-
-    job: Job
-    options: Options
-    request: Request
-    hypothesis: Hypothesis
 
 
 class Attempts:
@@ -95,9 +74,9 @@ class Attempts:
         try:
             done = self._preparation.submit(work)
         except RuntimeError:  # what an executor says once it is shut down
-            _settle(job.future, EngineError("the recognizer is closed"))
+            settle(job.future, EngineError("the recognizer is closed"))
             return
-        done.add_done_callback(lambda done: _pass_on_failure(done, job.future))
+        done.add_done_callback(lambda done: pass_on_failure(done, job.future))
 
     def _begin(self, job: Job, language: str | None) -> None:
         """Make the first attempt; where the language is not known, listen for it as well."""
@@ -133,7 +112,7 @@ class Attempts:
     def _run(self, job: Job, options: Options, finish: Callable[[Attempt], None]) -> None:
         request = self._processor.prepare(next(self._request_ids), job.window, options)
         hear = self._hear if options.language is None and self._listens else None
-        listener = _Listener(job, hear, self._adapter.draft)
+        listener = Listener(job, hear, self._adapter.draft)
         if listener.is_listening or job.on_partial is not None:
             request = replace(request, on_token=listener)
         future = self._engine.submit(request)
@@ -141,11 +120,11 @@ class Attempts:
         def done(future: Future[Hypothesis]) -> None:
             if listener.is_listening:  # not a word about the language: the next window has to tell
                 self._detection.heard(job.window.recording_id, None)
-            if not _pass_on_failure(future, job.future):
+            if not pass_on_failure(future, job.future):
                 try:
                     finish(Attempt(job, options, request, future.result()))
                 except Exception as error:  # the one who waits for this window must hear of it
-                    _settle(job.future, error)
+                    settle(job.future, error)
 
         future.add_done_callback(done)
 
@@ -202,7 +181,7 @@ class Attempts:
             self._hear_rest(attempt, retries.note(hearings, best, job.window))
         elif job.is_half or not job.options.fallback or not halves.can_halve(job.window):
             best = halves.unfinished(best, job.window)
-            _settle(job.future, retries.note(hearings, best, job.window))
+            settle(job.future, retries.note(hearings, best, job.window))
         else:
             self._hear_halves(attempt, best, hearings[0])
 
@@ -211,13 +190,13 @@ class Attempts:
         job, last = attempt.job, best.segments[-1] if best.segments else None
         rest = None if last is None else rest_of(job.window, last.end)
         if rest is None or not job.options.fallback:
-            _settle(job.future, best)
+            settle(job.future, best)
             return
         behind = replace(job, window=rest, on_partial=None, future=Future())
 
         def done(future: Future[Recognition]) -> None:
-            if not _pass_on_failure(future, job.future):
-                _settle(job.future, retries.note_rest(best, future.result(), rest))
+            if not pass_on_failure(future, job.future):
+                settle(job.future, retries.note_rest(best, future.result(), rest))
 
         behind.future.add_done_callback(done)
         self._queue(behind, attempt.options.language or best.language)
@@ -232,9 +211,9 @@ class Attempts:
             if all(future.done() for future in futures):
                 try:
                     both = halves.join(*(future.result() for future in futures))
-                    _settle(job.future, retries.note_halves(first, both, job.window))
+                    settle(job.future, retries.note_halves(first, both, job.window))
                 except BaseException as error:  # cancelled as well: whoever waits must hear of it
-                    _settle(job.future, error)
+                    settle(job.future, error)
 
         for window in halves.halve(job.window):
             half = Job(
@@ -277,50 +256,3 @@ class Attempts:
         if language is not None:
             self._detection.heard(job.window.recording_id, language)
         return language is not None
-
-
-class _Listener:
-    """Follows a request id by id, for its language and for those who watch the text grow."""
-
-    def __init__(
-        self,
-        job: Job,
-        hear: Callable[[Job, Hypothesis], bool] | None,
-        draft: Callable[[Hypothesis], str],
-    ) -> None:
-        self._job = job
-        self._hear = hear
-        self._draft = draft
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether it has still to hear which language is spoken."""
-        return self._hear is not None
-
-    def __call__(self, hypothesis: Hypothesis) -> None:
-        if self._hear is not None and self._hear(self._job, hypothesis):
-            self._hear = None
-        if self._job.on_partial is not None:
-            self._job.on_partial(self._draft(hypothesis))
-
-
-def _pass_on_failure(
-    done: Future[Hypothesis] | Future[Recognition] | Future[None], waiting: Future[Recognition]
-) -> bool:
-    """Hand the failure of a step to the one who waits for the result; whether there was one."""
-    if done.cancelled():
-        waiting.cancel()
-        return True
-    error = done.exception()
-    if error is not None:
-        _settle(waiting, error)
-    return error is not None
-
-
-def _settle(waiting: Future[Recognition], outcome: Recognition | BaseException) -> None:
-    """Give the one who waits the result or the reason why there is none, if he still waits."""
-    with suppress(InvalidStateError):
-        if isinstance(outcome, BaseException):
-            waiting.set_exception(outcome)
-        else:
-            waiting.set_result(outcome)

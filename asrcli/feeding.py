@@ -13,11 +13,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
-from asrcli.audio.clips import Clip, ClipSelector, selected_duration
-from asrcli.audio.reading import MIN_DURATION, SAMPLING_RATE, RawFormat, open_audio
-from asrcli.audio.sources import Source
+from asrcli.audio.clips import ClipSelector, selected_duration
+from asrcli.audio.reading import MIN_DURATION, SAMPLING_RATE, open_audio
+from asrcli.audio.sources import Reading, Source
 from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AudioError
 from asrcli.options import Options
@@ -27,23 +27,6 @@ MAX_PREVIOUS = 1500  # characters of what was said before; more than any model t
 STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
 
 _recording_ids = itertools.count()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How sources are read.
-
-    Attributes:
-        raw: how, where they have no header.
-        stdin: stands in for standard input.
-        clips: the parts that are wanted; none means all.
-        track: which audio track, counted from 1; None takes the best.
-    """
-
-    raw: RawFormat | None = None
-    stdin: BinaryIO | None = None
-    clips: Sequence[Clip] = ()
-    track: int | None = None
 
 
 class Progress(Protocol):

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-from asrcli.audio.clips import Clip
-from asrcli.audio.reading import SAMPLING_RATE, RawFormat
-from asrcli.audio.sources import Source, expand
+from asrcli.audio.reading import SAMPLING_RATE
+from asrcli.audio.sources import AS_IT_IS, Reading, Source, expand
 from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AsrError, UsageError
-from asrcli.feeding import Feeder, Progress, Reading, Recording
+from asrcli.feeding import Feeder, Progress, Recording
 from asrcli.options import Options
 from asrcli.transcript import Segment, Transcript
 from asrcli.windows import Stitcher
@@ -45,10 +43,7 @@ def transcribe_sources(
     backend: Backend,
     options: Options,
     *,
-    raw: RawFormat | None = None,
-    stdin: BinaryIO | None = None,
-    clips: Sequence[Clip] = (),
-    track: int | None = None,
+    reading: Reading = AS_IT_IS,
     progress: Progress | None = None,
     on_segments: OnSegments | None = None,
 ) -> Iterator[Result]:
@@ -60,15 +55,11 @@ def transcribe_sources(
         sources: what is read.
         backend: where windows are transcribed.
         options: how.
-        raw: how sources are read that have no header.
-        stdin: stands in for standard input.
-        clips: the parts of each recording that are wanted; none means all of it.
-        track: which audio track of each, counted from 1; None takes the best.
+        reading: as what they are read, and which parts of them.
         progress: hears how it gets on.
         on_segments: called with a source's segments as soon as they are final, in order: while the
             rest of the recording is still being transcribed, and before its result comes.
     """
-    reading = Reading(raw=raw, stdin=stdin, clips=clips, track=track)
     feeder = Feeder(sources, backend, options, reading, progress)
     feeder.start()
     try:

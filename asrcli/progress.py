@@ -19,15 +19,13 @@ from rich.text import Text
 
 from asrcli.audio.clips import selected_duration
 from asrcli.audio.reading import open_audio
-from asrcli.audio.sources import printable
+from asrcli.audio.sources import AS_IT_IS, Reading, printable
 from asrcli.console import clock, remaining
 from asrcli.errors import AsrError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asrcli.audio.clips import Clip
-    from asrcli.audio.reading import RawFormat
     from asrcli.audio.sources import Source
     from asrcli.console import StderrConsole
 
@@ -211,10 +209,7 @@ class BatchProgress:
 def measure(
     sources: Sequence[Source],
     progress: BatchProgress,
-    raw: RawFormat | None,
-    *,
-    clips: Sequence[Clip] = (),
-    track: int | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> threading.Thread:
     """Find out in the background how long the files say they are, for the bar's whole length.
 
@@ -228,8 +223,8 @@ def measure(
             if source.path is None or not os.path.isfile(source.path):  # noqa: PTH113
                 continue  # a pipe can be read only once
             try:
-                with open_audio(source, raw=raw, track=track) as reader:
-                    progress.expect(source, selected_duration(reader.duration, clips))
+                with open_audio(source, raw=reading.raw, track=reading.track) as reader:
+                    progress.expect(source, selected_duration(reader.duration, reading.clips))
             except (AsrError, OSError):
                 progress.expect(source, 0.0)  # its own turn will tell why
 

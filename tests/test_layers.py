@@ -39,7 +39,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backends": {"backends.base", "recognizer", "errors"},
     "feeding": {"audio", "windows", "backends.base", "options", "errors"},
     "pipeline": {"feeding", "audio", "windows", "backends", "options", "transcript", "errors"},
+    "jobs": {"backends.base", "engine", "options", "windows"},
     "attempts": {
+        "jobs",
         "windows",
         "guards",
         "second_hearing",

@@ -19,7 +19,7 @@ import soundfile
 
 from asrcli.audio.clips import Clip
 from asrcli.audio.reading import RawFormat
-from asrcli.audio.sources import Source, expand
+from asrcli.audio.sources import Reading, Source, expand
 from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AsrError, AudioError, EngineError
 from asrcli.options import Options
@@ -352,7 +352,7 @@ def test_closing_while_a_pipe_says_nothing(tmp_path: Path, make_backend: Make) -
         Source(name="stdin", path=None, relative=Path("stdin")),
     ]
     with os.fdopen(read_end, "rb") as stdin:
-        results = transcribe_sources(sources, make_backend(), ALL, raw=None, stdin=stdin)
+        results = transcribe_sources(sources, make_backend(), ALL, reading=Reading(stdin=stdin))
         next(results)
         closing = threading.Thread(target=results.close)  # type: ignore[attr-defined]
         closing.start()
@@ -372,8 +372,7 @@ def test_raw_audio_from_standard_input(make_backend: Make) -> None:
         sources,
         make_backend(),
         ALL,
-        raw=RawFormat("s16le", 8000, 1),
-        stdin=io.BytesIO(samples.tobytes()),
+        reading=Reading(raw=RawFormat("s16le", 8000, 1), stdin=io.BytesIO(samples.tobytes())),
     )
     assert result.transcript is not None
     assert result.transcript.duration == pytest.approx(3.0, abs=0.01)
@@ -493,7 +492,7 @@ def test_clips_have_the_times_of_the_file(tmp_path: Path, make_backend: Make) ->
     path = write(tmp_path, "a.wav", 20.0)
     clips = [Clip(12.0, 13.5), Clip(3.0, 6.0)]
     backend = make_backend()
-    (result,) = transcribe_sources(expand([path]), backend, ALL, clips=clips)
+    (result,) = transcribe_sources(expand([path]), backend, ALL, reading=Reading(clips=clips))
     assert result.transcript is not None
     spans = [(window.start, window.end) for window in backend.windows]
     assert (spans[0][0], spans[-1]) == (3.0, (12.0, 13.5))
@@ -506,7 +505,11 @@ def test_clips_have_the_times_of_the_file(tmp_path: Path, make_backend: Make) ->
 def test_clips_behind_the_end_are_told(tmp_path: Path, make_backend: Make) -> None:
     path = write(tmp_path, "a.wav", 5.0)
     clips = [Clip(1.0, 2.0), Clip(60.0)]
-    (result,) = transcribe_sources(expand([path]), make_backend(), ALL, clips=clips)
+    (result,) = transcribe_sources(
+        expand([path]), make_backend(), ALL, reading=Reading(clips=clips)
+    )
     assert result.damage == ("clip 1:00- lies behind the end of the audio (0:05.0)",)
-    (result,) = transcribe_sources(expand([path]), make_backend(), ALL, clips=clips[1:])
+    (result,) = transcribe_sources(
+        expand([path]), make_backend(), ALL, reading=Reading(clips=clips[1:])
+    )
     assert "lies behind the end" in str(result.error)

@@ -8,8 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 from asrcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from asrcli.audio.clips import Clip
+    from asrcli.audio.reading import RawFormat
 
 STANDARD_INPUT = "-"
 
@@ -40,6 +45,27 @@ class Source:
     name: str
     path: Path | None
     relative: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How recordings are read.
+
+    Attributes:
+        raw: as what PCM, where they have no header.
+        stdin: stands in for standard input.
+        clips: the parts that are wanted; none means all.
+        track: which audio track, counted from 1; None takes the best.
+    """
+
+    raw: RawFormat | None = None
+    stdin: BinaryIO | None = None
+    clips: Sequence[Clip] = ()
+    track: int | None = None
+
+
+AS_IT_IS = Reading()
+"""All of a recording, as its own header describes it."""
 
 
 def expand(paths: Sequence[str | Path], *, patterns: Sequence[str] = ()) -> list[Source]:

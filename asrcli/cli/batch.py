@@ -57,17 +57,14 @@ class Batch:
         """Transcribe all; returns how many failed, wholly or in part."""
         from asrcli.progress import BatchProgress, measure
 
-        sources, reading = self._work.sources, self._work.reading
-        with BatchProgress(self._console, len(sources)) as progress:
+        with BatchProgress(self._console, len(self._work.sources)) as progress:
 
             def stop() -> None:
                 self._stop(progress)
 
             with farewell(stop):
                 if self._console.is_live:
-                    measure(
-                        sources, progress, reading.raw, clips=reading.clips, track=reading.track
-                    )
+                    measure(self._work.sources, progress, self._work.reading)
                 try:
                     duration = self._take_all(backend, options, progress)
                 except Interrupted:
@@ -88,15 +85,12 @@ class Batch:
         from asrcli.pipeline import transcribe_sources
 
         duration = 0.0
-        reading = self._work.reading
         results = transcribe_sources(
             self._work.sources,
             backend,
             options,
-            raw=reading.raw,
+            reading=self._work.reading,
             progress=progress,
-            clips=reading.clips,
-            track=reading.track,
             on_segments=self._stream if self._streams else None,
         )
         for index, result in enumerate(results):

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from io import BufferedReader
 from typing import TYPE_CHECKING, cast
 
+from asrcli.audio.sources import AS_IT_IS, Reading
 from asrcli.errors import AsrError, AudioError, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from asrcli.audio.reading import RawFormat
     from asrcli.audio.sources import Source
     from asrcli.writers.outputs import Plan
 
@@ -52,22 +52,18 @@ def check_existing(*, skip_existing: bool, overwrite: bool) -> None:
         )
 
 
-def errors_of_all(
-    sources: Sequence[Source], raw: RawFormat | None, *, track: int | None = None
-) -> list[AsrError]:
+def errors_of_all(sources: Sequence[Source], reading: Reading = AS_IT_IS) -> list[AsrError]:
     """Why each of the sources cannot be read; nothing as soon as one can, or might."""
     errors = []
     for source in sources:
-        error = why_unreadable(source, raw, track=track)
+        error = why_unreadable(source, reading)
         if error is None:
             return []
         errors.append(error)
     return errors
 
 
-def why_unreadable(
-    source: Source, raw: RawFormat | None, *, track: int | None = None
-) -> AsrError | None:
+def why_unreadable(source: Source, reading: Reading) -> AsrError | None:
     """Why a source cannot be read; None if it can, or might."""
     if source.path is None:
         return _why_stdin_is_unreadable(source.name)
@@ -76,7 +72,7 @@ def why_unreadable(
     from asrcli.audio.reading import open_audio
 
     try:
-        open_audio(source, raw=raw, track=track).close()
+        open_audio(source, raw=reading.raw, track=reading.track).close()
     except AsrError as error:
         return error
     return None

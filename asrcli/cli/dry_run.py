@@ -26,7 +26,7 @@ def list_work(work: Work, console: StderrConsole) -> int:
         # Standard input can be read only once, and its turn is not now.
         error = None
         if source.path is not None:
-            error = why_unreadable(source, work.reading.raw, track=work.reading.track)
+            error = why_unreadable(source, work.reading)
         if error is not None:
             num_failed += 1
             console.error(error)

@@ -92,7 +92,7 @@ def evaluate(
     """
     from asrcli.cli.checks import check_names
     from asrcli.cli.loading import Settings
-    from asrcli.cli.prompts import choose_prompt
+    from asrcli.cli.prompts import choose_prompt, join_hotwords
     from asrcli.console import StderrConsole
 
     console = StderrConsole(quiet=quiet, verbose=verbose)
@@ -101,7 +101,7 @@ def evaluate(
         multilingual=multilingual,
         task=task,
         prompt=choose_prompt(prompt, prompt_file),
-        hotwords=", ".join(filter(None, map(str.strip, hotwords or ()))) or None,
+        hotwords=join_hotwords(hotwords),
         condition_on_previous_text=condition_on_previous_text,
         window=window,
         vad=not no_vad,

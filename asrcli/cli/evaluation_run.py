@@ -129,7 +129,7 @@ class Run:
 
         references = [each for each in self.found.found if not self._is_missing(each)]
         sources = [reference.source for reference in references]
-        if errors := errors_of_all(sources, None):
+        if errors := errors_of_all(sources):
             for error in errors:
                 self._fail(error)
             return
@@ -139,7 +139,7 @@ class Run:
             self.model = recognizer.name
             with BatchProgress(self.console, len(sources)) as bar, farewell(bar.stop):
                 if self.console.is_live:
-                    measure(sources, bar, None)
+                    measure(sources, bar)
                 results = transcribe_sources(sources, recognizer, self.options, progress=bar)
                 for reference, result in zip(references, results, strict=True):
                     bar.finish(result.source)

@@ -1,7 +1,8 @@
-"""The prompt, from the command line or from a file."""
+"""What a model is told in words, from the command line or from a file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from asrcli.errors import UsageError
@@ -24,6 +25,11 @@ def choose_prompt(prompt: str | None, prompt_file: str | None) -> str | None:
     if prompt_file in ("", "-"):
         raise UsageError("--prompt-file takes the name of a file", hint="or give --prompt TEXT")
     return _read(Path(prompt_file))
+
+
+def join_hotwords(hotwords: Sequence[str] | None) -> str | None:
+    """All words to expect as one text; None where there are none."""
+    return ", ".join(words.strip() for words in hotwords or () if words.strip()) or None
 
 
 def _read(path: Path) -> str:

@@ -60,7 +60,7 @@ def transcribe(
     """
     from asrcli.cli.checks import check_existing, check_names
     from asrcli.cli.loading import Settings
-    from asrcli.cli.prompts import choose_prompt
+    from asrcli.cli.prompts import choose_prompt, join_hotwords
     from asrcli.cli.work import choose_reading, plan_work
     from asrcli.console import StderrConsole
     from asrcli.languages import states_script
@@ -71,7 +71,7 @@ def transcribe(
         multilingual=multilingual,
         task=task,
         prompt=choose_prompt(prompt, prompt_file),
-        hotwords=_as_one(hotwords),
+        hotwords=join_hotwords(hotwords),
         condition_on_previous_text=condition_on_previous_text,
         timestamps=timestamps,
         audio_context=audio_context,
@@ -134,8 +134,7 @@ def _do(
     if not work.sources:
         batch.sum_up_nothing()
         return 0
-    reading = work.reading
-    if errors := errors_of_all(work.sources, reading.raw, track=reading.track):
+    if errors := errors_of_all(work.sources, work.reading):
         for error in errors:
             console.error(error)
         return len(errors)
@@ -151,8 +150,3 @@ def _formats(names: Sequence[str] | None, output: str | None) -> list[str]:
         return list(dict.fromkeys(resolved))
     guessed = guess_format(output) if output else None
     return [guessed or "text"]
-
-
-def _as_one(hotwords: Sequence[str] | None) -> str | None:
-    """All words to expect as one text; None where there are none."""
-    return ", ".join(words.strip() for words in hotwords or () if words.strip()) or None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from asrcli.audio.sources import expand
+from asrcli.audio.sources import AS_IT_IS, Reading, expand
 from asrcli.errors import UsageError
 from asrcli.writers.completeness import are_complete
 from asrcli.writers.outputs import Plan, plan_outputs
@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from asrcli.audio.clips import Clip
     from asrcli.audio.reading import RawFormat
     from asrcli.audio.sources import Source
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How recordings are read: as what raw PCM, which parts, which audio track (from 1 on)."""
-
-    raw: RawFormat | None = None
-    clips: tuple[Clip, ...] = ()
-    track: int | None = None
 
 
 NOTHING = Plan(())
@@ -44,7 +35,7 @@ class Work:
 
     sources: tuple[Source, ...]
     plan: Plan
-    reading: Reading = Reading()
+    reading: Reading = AS_IT_IS
     skipped: tuple[Source, ...] = ()
     skipped_plan: Plan = NOTHING
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asrcli.audio.sources import Source
+from asrcli.audio.sources import AS_IT_IS, Source
 from asrcli.backends.base import Recognition
 from asrcli.cli.batch import Batch
 from asrcli.cli.interrupts import Interrupted
 from asrcli.cli.stdout import print_result
-from asrcli.cli.work import Reading, plan_work
+from asrcli.cli.work import plan_work
 from asrcli.console import StderrConsole
 from asrcli.errors import OutputError
 from asrcli.options import Options
@@ -98,7 +98,7 @@ def transcribe(
         patterns=(),
         formats=formats or ("text",),
         output=None if output is None else str(output),
-        reading=Reading(),
+        reading=AS_IT_IS,
         skip_existing=skip_existing,
     )
     prepare(work.plan)

@@ -124,7 +124,7 @@ def test_lengths_are_looked_up_ahead(tmp_path: Path) -> None:
     sources = [Source(name, tmp_path / name, Path(name)) for name in ("bad.wav", "good.wav")]
     progress = BatchProgress(StderrConsole(file=io.StringIO(), is_terminal=False), 2)
     with progress:
-        thread = measure(sources, progress, None)
+        thread = measure(sources, progress)
         thread.join(30)
     assert good.is_file()
     assert progress.total == pytest.approx(len(speech()) / 16_000)
