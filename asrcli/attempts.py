@@ -130,30 +130,33 @@ class Attempts:
 
     def _finish(self, attempt: Attempt) -> None:
         """Look at what was heard first, and hear it in another way where there is reason to."""
-        heard = self._recognise(attempt)
-        if guards.echoes(heard, attempt.options.hints):
-            alone = replace(attempt.options, prompt=None, hotwords=None, previous_text=None)
-            self._hear_again(attempt, alone, lambda second: self._choose_echo(heard, second))
+        heard, options = self._recognise(attempt), attempt.options
+        if guards.echoes(heard, options.hints) or (
+            options.previous_text and guards.says_again(heard, options.previous_text)
+        ):
+            alone = replace(options, prompt=None, hotwords=None, previous_text=None)
+            self._hear_again(attempt, heard, alone, _choose_echo, "echo")
         elif attempt.request.is_shortened and second_hearing.is_doubtful(heard):
-            full = replace(attempt.options, language=heard.language, audio_context="full")
-            self._hear_again(
-                attempt, full, lambda second: second_hearing.choose(heard, self._recognise(second))
-            )
+            full = replace(options, language=heard.language, audio_context="full")
+            reason = guards.find_fault(heard) or "doubtful"
+            self._hear_again(attempt, heard, full, second_hearing.choose, reason)
         else:
             self._judge(attempt, (heard,))
 
-    def _choose_echo(self, echo: Recognition, second: Attempt) -> Recognition:
-        """The text that says nothing but the prompt's words, if they sound like what was said."""
-        alone = self._recognise(second)
-        return echo if guards.sounds_alike(echo, alone) else alone
-
     def _hear_again(
-        self, attempt: Attempt, options: Options, choose: Callable[[Attempt], Recognition]
+        self,
+        attempt: Attempt,
+        heard: Recognition,
+        options: Options,
+        choose: Callable[[Recognition, Recognition], Recognition],
+        reason: str,
     ) -> None:
+        """Hear a window once more in another way, and go on with the better of the two texts."""
         job = replace(attempt.job, on_partial=None)  # its draft has been seen
 
         def finish(second: Attempt) -> None:
-            self._judge(second, (choose(second),))
+            chosen = choose(heard, self._recognise(second))
+            self._judge(second, (retries.note_second(heard, chosen, job.window, reason),))
 
         self._later(job, lambda: self._run(job, options, finish))
 
@@ -177,7 +180,11 @@ class Attempts:
     def _conclude(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
         """Give the result, or hear the window in two pieces where its text came to no end."""
         job, best = attempt.job, guards.choose(hearings)
-        if best.fault not in guards.UNENDED or attempt.options.max_new_tokens is not None:
+        if (
+            best.fault not in guards.UNENDED
+            or not best.segments
+            or attempt.options.max_new_tokens is not None
+        ):
             self._hear_rest(attempt, retries.note(hearings, best, job.window))
         elif job.is_half or not job.options.fallback or not halves.can_halve(job.window):
             best = halves.unfinished(best, job.window)
@@ -187,10 +194,13 @@ class Attempts:
 
     def _hear_rest(self, attempt: Attempt, best: Recognition) -> None:
         """Give the result; where speech lies behind its end, once that has been heard as well."""
-        job, last = attempt.job, best.segments[-1] if best.segments else None
-        rest = None if last is None else rest_of(job.window, last.end)
-        if rest is None or not job.options.fallback:
+        job = attempt.job
+        rest = rest_of(job.window, best.segments[-1].end if best.segments else job.window.start)
+        if rest is None:
             settle(job.future, best)
+            return
+        if not best.segments or not job.options.fallback:
+            settle(job.future, retries.note_unheard(best, rest))
             return
         behind = replace(job, window=rest, on_partial=None, future=Future())
 
@@ -199,12 +209,18 @@ class Attempts:
                 settle(job.future, retries.note_rest(best, future.result(), rest))
 
         behind.future.add_done_callback(done)
-        self._queue(behind, attempt.options.language or best.language)
+        self._queue(behind, self._language_of_parts(attempt, best))
+
+    def _language_of_parts(self, attempt: Attempt, best: Recognition) -> str | None:
+        """The language in which parts of a window are heard; None where they are to tell it."""
+        asked = attempt.job.options
+        if asked.multilingual or not self._listens:
+            return asked.language
+        language = attempt.options.language or best.language
+        return language or self._adapter.language(attempt.hypothesis, attempt.options) or "en"
 
     def _hear_halves(self, attempt: Attempt, best: Recognition, first: Recognition) -> None:
-        job, language = attempt.job, attempt.options.language or best.language
-        if language is None and self._listens:
-            language = self._adapter.language(attempt.hypothesis, attempt.options) or "en"
+        job, language = attempt.job, self._language_of_parts(attempt, best)
         futures: list[Future[Recognition]] = []
 
         def done(_: Future[Recognition]) -> None:
@@ -230,7 +246,9 @@ class Attempts:
         segments = self._adapter.parse(hypothesis, window, options)
         segments = [segment for segment in segments if guards.has_words(segment.text)]
         warnings: tuple[str, ...] = ()
-        fault = _FAULTS.get(hypothesis.finish_reason or "") if segments else None
+        fault = _FAULTS.get(hypothesis.finish_reason or "")
+        if not segments and rest_of(window, window.start) is None:
+            fault = None  # a text of no words, where there are none to be heard
         if fault is None and window.speech is not None:
             duration = sum(end - start for start, end in window.speech)
             text = " ".join(segment.text for segment in segments)
@@ -256,3 +274,8 @@ class Attempts:
         if language is not None:
             self._detection.heard(job.window.recording_id, language)
         return language is not None
+
+
+def _choose_echo(echo: Recognition, alone: Recognition) -> Recognition:
+    """The text that says only what the model was told, if it sounds like what was said."""
+    return echo if guards.sounds_alike(echo, alone) else alone

@@ -162,6 +162,13 @@ class ConsoleReporter:
             yield lambda num_bytes: progress.advance(task, num_bytes)
 
 
+def internal_error(error: Exception) -> str:
+    """A fault of ours in one line; CUDA's messages have many."""
+    reason = " ".join(str(error).split())
+    name = type(error).__name__
+    return f"internal error ({name}: {reason})" if reason else f"internal error ({name})"
+
+
 def remaining(duration: float) -> str:
     """Seconds that something will still take, about: "40 s", "6 min", "2 h 05 min"."""
     if duration < 59.5:

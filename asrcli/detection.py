@@ -37,6 +37,7 @@ class LanguageDetection(Generic[Job]):
         """Start a job now, or as soon as its recording's language is known."""
         with self._lock:
             recording = self._recordings.setdefault(recording_id, _Recording())
+            self._recordings.move_to_end(recording_id)
             self._forget_old()
             if recording.is_listening:
                 recording.held.append(job)

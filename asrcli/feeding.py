@@ -7,6 +7,7 @@ and the batch stays full all the same.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import queue
 import threading
@@ -24,6 +25,7 @@ from asrcli.options import Options
 from asrcli.windows import Splitter, Window, join_texts
 
 MAX_PREVIOUS = 1500  # characters of what was said before; more than any model takes
+MIN_SAMPLES = round(MIN_DURATION * SAMPLING_RATE)
 STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
 
 _recording_ids = itertools.count()
@@ -39,21 +41,35 @@ class Progress(Protocol):
         """So many further seconds of it are done."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A window that was submitted: what will be recognised in it, and its time in s.
+
+    Attributes:
+        overlap: (start, end) of what the window before it holds as well; None where it is nothing.
+    """
+
+    future: Future[Recognition]
+    start: float
+    end: float
+    overlap: tuple[float, float] | None = None
+
+
 @dataclass(slots=True)
 class Recording:
     """A source while it is being transcribed.
 
     Attributes:
-        futures: its windows' results, in order, as they are submitted; None ends them.
+        pending: its windows, in order, as they are submitted; None ends them.
+        too_short: (start, end) in seconds of windows in which there is no room for a word.
         done: seconds of it that were transcribed, or silent.
         num_samples, warnings, damage, error: known once they have ended.
     """
 
     source: Source
     recording_id: int = field(default_factory=lambda: next(_recording_ids))
-    futures: queue.SimpleQueue[Future[Recognition] | None] = field(
-        default_factory=queue.SimpleQueue
-    )
+    pending: queue.SimpleQueue[Pending | None] = field(default_factory=queue.SimpleQueue)
+    too_short: list[tuple[float, float]] = field(default_factory=list)
     done: float = 0.0
     num_samples: int = 0
     warnings: tuple[str, ...] = ()
@@ -114,7 +130,7 @@ class Feeder:
                     self._feed(recording)
                 except Exception as error:  # it belongs to this recording; the others go on
                     recording.error = error
-            recording.futures.put(None)
+            recording.pending.put(None)
 
     def _next(self) -> Recording | None:
         with self._lock:
@@ -140,7 +156,9 @@ class Feeder:
                 raise AudioError(f"{recording.source.name}: {missing[0]}")
             recording.num_samples = splitter.num_samples
             losses = (*missing, *map(_unaccounted, splitter.unaccounted()))
-            recording.warnings = (*reader.warnings, *losses)
+            is_brief = selector.num_read < MIN_SAMPLES  # all of it, as the reader has said
+            too_short = () if is_brief else map(_say_too_short, recording.too_short)
+            recording.warnings = (*reader.warnings, *losses, *too_short)
             recording.damage = (*reader.damage, *losses)
             end = splitter.num_samples / SAMPLING_RATE
             self._credit(recording, end, end)
@@ -148,14 +166,15 @@ class Feeder:
     def _submit_all(self, recording: Recording, windows: Iterator[Window]) -> None:
         previous = ""
         for window in windows:
-            if window.end - window.start < MIN_DURATION:  # only a whole recording is that short
+            if len(window.samples) < MIN_SAMPLES:
+                recording.too_short.append((window.start, window.end))
                 continue
             options = replace(self._options, previous_text=previous or None)
             future = self._submit(recording, window, options)
             if self._stopped:
                 return
             if self._options.condition_on_previous_text and future is not None:
-                previous = _carry_on(previous, future.result())
+                previous = _carry_on(previous, future)
 
     def _submit(
         self, recording: Recording, window: Window, options: Options
@@ -164,13 +183,16 @@ class Feeder:
         if self._stopped:
             return None
         future = self._backend.submit(window, options)
-        recording.futures.put(future)
-        future.add_done_callback(lambda _: self._finish(recording, window))
+        shared = (window.start, window.start + window.overlap) if window.overlap else None
+        recording.pending.put(Pending(future, window.start, window.end, shared))
+        # A future keeps what it calls when it is done: the times, so that the samples can go.
+        finish = functools.partial(self._finish, recording, window.start, window.end)
+        future.add_done_callback(finish)
         return future
 
-    def _finish(self, recording: Recording, window: Window) -> None:
+    def _finish(self, recording: Recording, start: float, end: float, _: object) -> None:
         self._permits.release()
-        self._credit(recording, window.start, window.end)
+        self._credit(recording, start, end)
 
     def _credit(self, recording: Recording, start: float, end: float) -> None:
         """Report a recording as done up to a time; silence before it counts as well."""
@@ -182,12 +204,19 @@ class Feeder:
             self._progress.advance(recording.source, duration)
 
 
-def _carry_on(previous: str, heard: Recognition) -> str:
-    """What the next window is told. After a text that was not heard at once, nothing: it would
-    carry a fault on and on (openai/whisper)."""
-    if heard.retries:
+def _carry_on(previous: str, future: Future[Recognition]) -> str:
+    """What the next window is told. After a text that had a fault at first, nothing: it would
+    carry that on and on (openai/whisper)."""
+    if future.exception() is not None:  # as will be told of its window
+        return ""
+    heard = future.result()
+    if any(retry.reason != "doubtful" for retry in heard.retries):
         return ""
     return join_texts([previous, *(segment.text for segment in heard.segments)])[-MAX_PREVIOUS:]
+
+
+def _say_too_short(span: tuple[float, float]) -> str:
+    return f"{span[0]:.2f}-{span[1]:.2f} s: too short to hold a word"
 
 
 def _unaccounted(span: tuple[float, float]) -> str:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from asrcli.words import split_words
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
@@ -21,6 +24,8 @@ REPETITION_COST = 0.5  # of mean log-probability: what a text may lose and still
 ECHO_SHARE = 2 / 3  # of a text's words that are the prompt's
 SAME_WORD = 0.7  # share of letters in common of a word and its misspelling
 SAME_SOUND = 0.5  # share of letters in common that two hearings of one word have
+MAX_SPELT = 100  # words of texts that are compared letter by letter
+MAX_OVERLAP = 4  # words that two hearings which follow one another may have in common
 
 LETTERS_PER_SECOND = 30  # of speech; the fastest speakers come to 25
 LETTERS_BESIDES = 10
@@ -68,15 +73,42 @@ def choose(hearings: Sequence[Recognition]) -> Recognition:
 
 def echoes(recognition: Recognition, hints: str) -> bool:
     """Whether a text says little but words that the model was given, perhaps misspelt."""
-    words, given = _words(recognition), set(_letters(hints).split())
-    num_given = sum(any(_is_like(word, other) for other in given) for word in words)
-    return bool(words) and num_given >= ECHO_SHARE * len(words)
+    words, given = _words(recognition), _given_words(hints)
+    num_others = 0
+    for word in words:
+        num_others += word not in given and not any(_is_like(word, other) for other in given)
+        if len(words) - num_others < ECHO_SHARE * len(words):
+            return False
+    return bool(words)
+
+
+def says_again(recognition: Recognition, previous: str) -> bool:
+    """Whether a text only says once more what was said right before it."""
+    words = _words(recognition)
+    return bool(words) and split_words(previous)[-len(words) :] == words
 
 
 def sounds_alike(first: Recognition, second: Recognition) -> bool:
     """Whether two texts may be two hearings of the same words."""
-    one, other = ("".join(_words(each)) for each in (first, second))
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= SAME_SOUND
+    one, other = _words(first), _words(second)
+    if max(len(one), len(other)) > MAX_SPELT:  # letter by letter would take seconds
+        return SequenceMatcher(None, one, other, autojunk=False).ratio() >= SAME_SOUND
+    matcher = SequenceMatcher(None, "".join(one), "".join(other), autojunk=False)
+    return matcher.ratio() >= SAME_SOUND
+
+
+def num_repeated(first: Recognition, second: Recognition) -> int:
+    """How many words at the start of a text say the end of another once more.
+
+    The second was heard from about where the first ends, perhaps from within its last word, which
+    may then have lost a sound.
+    """
+    said, words = _words(first), _words(second)
+    tail = "".join(said[-len(words) :]) if words else ""
+    if words and SequenceMatcher(None, tail, "".join(words), autojunk=False).ratio() >= SAME_WORD:
+        return len(words)
+    most = min(MAX_OVERLAP, len(said), len(words))
+    return next((num for num in range(most, 0, -1) if said[-num:] == words[:num]), 0)
 
 
 def is_too_much(text: str, duration: float) -> bool:
@@ -112,15 +144,19 @@ def _worth(recognition: Recognition) -> tuple[bool, bool, float]:
 
 
 def _words(recognition: Recognition) -> list[str]:
-    return _letters(" ".join(segment.text for segment in recognition.segments)).split()
+    return split_words(" ".join(segment.text for segment in recognition.segments))
+
+
+@lru_cache(maxsize=16)
+def _given_words(hints: str) -> frozenset[str]:
+    """The words of what all windows are told."""
+    return frozenset(split_words(hints))
 
 
 def _is_like(word: str, other: str) -> bool:
-    if word == other:
-        return True
-    return SequenceMatcher(None, word, other, autojunk=False).ratio() >= SAME_WORD
-
-
-def _letters(text: str) -> str:
-    """A text in small letters, with spaces for all that is neither letter nor digit."""
-    return "".join(letter if letter.isalnum() else " " for letter in text.casefold())
+    """Whether two different words may be spellings of one."""
+    shorter, longer = sorted((len(word), len(other)))
+    if shorter == 1 or 2 * shorter < SAME_WORD * (shorter + longer):
+        return False
+    matcher = SequenceMatcher(None, word, other, autojunk=False)
+    return matcher.quick_ratio() >= SAME_WORD and matcher.ratio() >= SAME_WORD

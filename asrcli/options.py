@@ -11,6 +11,7 @@ from asrcli.languages import resolve_language
 TASKS = ("transcribe", "translate")
 TIMESTAMPS = ("none", "segment")
 AUDIO_CONTEXTS = ("auto", "full")
+MAX_SEED = 2**63 - 1  # a window adds its index, and torch takes 64 bits
 MIN_WINDOW = 1.0  # s; in less than that no model has enough to go by
 
 
@@ -77,6 +78,8 @@ class Options:
             raise UsageError(f"temperature {self.temperature:g} is not between 0 and 2")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:
             raise UsageError(f"max-new-tokens {self.max_new_tokens} is not at least 1")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise UsageError(f"seed {self.seed} is not between 0 and {MAX_SEED}")
 
     @property
     def hints(self) -> str:

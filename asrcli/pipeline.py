@@ -14,7 +14,7 @@ from pathlib import Path
 from asrcli.audio.reading import SAMPLING_RATE
 from asrcli.audio.sources import AS_IT_IS, Reading, Source, expand
 from asrcli.backends.base import Backend, Recognition
-from asrcli.errors import AsrError, UsageError
+from asrcli.errors import AsrError, EngineError, UsageError
 from asrcli.feeding import Feeder, Progress, Recording
 from asrcli.options import Options
 from asrcli.transcript import Segment, Transcript
@@ -92,24 +92,46 @@ def _collect(
     recording: Recording, model: str, options: Options, on_segments: OnSegments | None
 ) -> Result:
     """Wait for a recording's windows and put them together."""
-    stitcher, recognitions = Stitcher(), list[Recognition]()
+    stitcher, recognitions, errors = Stitcher(), list[Recognition](), list[Exception]()
+    end = 0.0
 
     def tell(segments: tuple[Segment, ...]) -> None:
         if on_segments is not None and segments:
             on_segments(recording.source, segments)
 
-    try:
-        while (future := recording.futures.get()) is not None:
-            recognitions.append(future.result())
-            tell(stitcher.add(recognitions[-1].segments))
-    except Exception as error:  # a window that fails is its recording's failure
-        recording.error = error
+    while (pending := recording.pending.get()) is not None:
+        end = pending.end
+        try:
+            recognition = pending.future.result()
+        except Exception as error:  # what is known of the recording's other windows stays
+            errors.append(error)
+            recognition = _lost(f"{pending.start:.1f}-{end:.1f} s", error)
+        recognitions.append(recognition)
+        tell(stitcher.add(recognition.segments, pending.overlap))
     if recording.error is not None:
-        return Result(source=recording.source, error=recording.error)
+        errors.append(recording.error)
+        recognitions.append(_lost(f"from {end:.1f} s on", recording.error))
+    if errors and len(errors) == len(recognitions):
+        return Result(source=recording.source, error=_named(errors[0], recording.source))
     tell(stitcher.finish())
     transcript = _build(recording, recognitions, stitcher, model, options)
     losses = tuple(loss for recognition in recognitions for loss in recognition.losses)
     return Result(source=recording.source, transcript=transcript, damage=recording.damage + losses)
+
+
+def _lost(when: str, error: Exception) -> Recognition:
+    """What stands for audio that could not be transcribed."""
+    line = " ".join(str(error).split())
+    if not isinstance(error, AsrError):
+        line = f"internal error ({type(error).__name__}: {line})"
+    return Recognition(segments=(), losses=(f"{when}: not transcribed: {line}",))
+
+
+def _named(error: Exception, source: Source) -> Exception:
+    """An error that names the recording; the loop knows windows only."""
+    if isinstance(error, EngineError):
+        return EngineError(f"{source.name}: {error}", hint=error.hint)
+    return error
 
 
 def _build(
@@ -130,6 +152,7 @@ def _build(
         warnings=(
             *recording.warnings,
             *(warning for recognition in recognitions for warning in recognition.warnings),
+            *stitcher.warnings,
             *(loss for recognition in recognitions for loss in recognition.losses),
         ),
         retries=tuple(retry for recognition in recognitions for retry in recognition.retries),

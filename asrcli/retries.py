@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from asrcli.guards import find_fault, repeats
-from asrcli.transcript import Retry
+from asrcli.guards import find_fault, num_repeated, repeats
+from asrcli.transcript import ROUNDING, Retry
+from asrcli.windows import without_first_words
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
@@ -31,23 +32,42 @@ def note(hearings: Sequence[Recognition], best: Recognition, window: Window) -> 
         warnings += (f"{window.start:.1f}-{window.end:.1f} s: {_DOUBTS[fault]}",)
     outcome = "resolved" if fault is None else "kept" if fault == "repetition" else "given up"
     outcome = outcome if best.segments else "silence"
-    return _with(best, _retry(window, reason, outcome, best), warnings)
+    retry = _retry(window, reason, outcome, best)
+    return replace(best, warnings=warnings, retries=(*hearings[0].retries, retry))
+
+
+def note_second(
+    first: Recognition, chosen: Recognition, window: Window, reason: str
+) -> Recognition:
+    """The one of two hearings that was chosen, with why there was a second."""
+    outcome = "kept" if chosen is first else "resolved" if chosen.segments else "silence"
+    return replace(chosen, retries=(_retry(window, reason, outcome, chosen),))
 
 
 def note_halves(first: Recognition, both: Recognition, window: Window) -> Recognition:
     """What was recognised in the halves of a window, with what was wrong with it as a whole."""
     outcome = "given up" if both.losses else "resolved"
     retry = _retry(window, find_fault(first) or "unfinished", outcome, both)
-    return replace(both, retries=(retry, *both.retries))
+    return replace(both, retries=(*first.retries, retry, *both.retries))
+
+
+def note_unheard(best: Recognition, rest: Window) -> Recognition:
+    """What was recognised, with a warning: of what is speech in ``rest`` there is no word."""
+    return _warned(best, rest, "speech was detected here, but no words")
 
 
 def note_rest(first: Recognition, behind: Recognition, rest: Window) -> Recognition:
     """What was recognised in a window, and behind where its text had come to an end too early."""
-    if not behind.segments:
-        line = f"{rest.start:.1f}-{rest.end:.1f} s: speech was detected here, but no words"
-        return replace(first, warnings=(*first.warnings, line))
-    if repeats(first, behind):  # the text was whole, and its last time too early
-        return first
+    if not behind.segments:  # as its own warning says
+        return replace(first, warnings=first.warnings + behind.warnings)
+    assert rest.speech
+    if rest.speech[0][0] <= rest.start + ROUNDING:  # the same breath: the time may be a bit early
+        segments = without_first_words(behind.segments, num_repeated(first, behind))
+        behind = replace(behind, segments=tuple(segments))
+        if not behind.segments:
+            return first
+    elif repeats(first, behind):  # said twice, or the text was whole and its last time wrong
+        return _warned(first, rest, "the words before may have been said again here")
     outcome = "given up" if behind.losses else "resolved"
     return replace(
         first,
@@ -58,8 +78,9 @@ def note_rest(first: Recognition, behind: Recognition, rest: Window) -> Recognit
     )
 
 
-def _with(best: Recognition, retry: Retry, warnings: tuple[str, ...]) -> Recognition:
-    return replace(best, warnings=warnings, retries=(retry, *best.retries))
+def _warned(recognition: Recognition, window: Window, what: str) -> Recognition:
+    line = f"{window.start:.1f}-{window.end:.1f} s: {what}"
+    return replace(recognition, warnings=(*recognition.warnings, line))
 
 
 def _retry(window: Window, reason: str, outcome: str, kept: Recognition) -> Retry:

@@ -58,10 +58,11 @@ class Retry:
 
     Attributes:
         start, end: seconds from the start of the recording.
-        reason: "loop", "unfinished" (no end), "repetition", "unlikely", "too much" for its time,
-            or "unheard" where speech was left out.
-        outcome: "resolved" by a further attempt; "kept" where further attempts say that it was
-            truly said over and over; "silence" where there was no speech; "given up" where none was
+        reason: "loop", "unfinished" (no end), "repetition", "unlikely", "doubtful" (a little less
+            than that), "too much" for its time, "echo" of what the model was told, or "unheard"
+            where speech was left out.
+        outcome: "resolved" by a further attempt; "kept" where further attempts bear out the first
+            text; "silence" where there was no speech; "given up" where none was
             good enough, so that words may be missing or made up.
         temperature: the sampling temperature of the text that was kept.
     """

@@ -95,9 +95,13 @@ def test_a_short_pause_is_cut_in_its_quietest_place() -> None:
 
 def test_without_a_pause_the_quietest_place_is_taken() -> None:
     samples, probabilities = recording(50.0, [(0.0, 50.0)])
-    samples[round(26.5 * RATE) : round(26.7 * RATE)] *= 0.01
+    samples[round(26.5 * RATE) : round(26.62 * RATE)] *= 0.01
     windows, _ = cut_all(samples, probabilities)
-    assert windows[0].end == windows[1].start == pytest.approx(26.6, abs=0.06)
+    assert windows[0].end == pytest.approx(26.56, abs=0.02)
+    assert 1.4 <= windows[1].overlap <= 3.0
+    assert windows[1].start == pytest.approx(windows[0].end - windows[1].overlap)
+    assert windows[1].speech is not None
+    assert windows[1].speech[0][0] == windows[1].start
 
 
 def test_windows_tell_where_somebody_speaks() -> None:
@@ -157,7 +161,7 @@ def test_every_second_is_in_a_window_or_silent(
     assert cutter.end == position + len(samples)
     spans = [*((w.start, w.end) for w in windows), *cutter.silences]
     assert find_gaps(spans, origin, cutter.end / RATE) == []
-    ordered = sorted(spans)
+    ordered = sorted([*((w.start + w.overlap, w.end) for w in windows), *cutter.silences])
     assert all(a[1] <= b[0] + 1e-9 for a, b in itertools.pairwise(ordered))
     for window in windows:
         begin = round(window.start * RATE) - position

@@ -11,10 +11,8 @@ import pytest
 from asrcli.audio.sources import expand
 from asrcli.errors import UsageError
 from asrcli.evaluation.manifests import read_manifest
-from asrcli.evaluation.references import Reference, References, find_references
-from asrcli.evaluation.transcripts import find_transcripts, read_transcript
-from asrcli.transcript import Segment, Transcript
-from asrcli.writers import render, render_json_line
+from asrcli.evaluation.references import References, find_references, references_in
+from asrcli.writers.outputs import MEDIA_SUFFIXES
 
 
 @pytest.fixture
@@ -163,103 +161,179 @@ def test_places_that_are_not_there(tmp_path: Path) -> None:
             find_references(None, place)
 
 
-def transcript() -> Transcript:
-    segments = (
-        Segment(id=0, start=0.0, end=1.0, text="Rock & roll,"),
-        Segment(id=1, start=1.5, end=2.0, text="a < b"),
+def test_suffixes_in_capitals(talks: Path, tmp_path: Path) -> None:
+    (talks / "a.TXT").write_text("one")
+    (talks / "b.mp3.Txt").write_text("two")
+    (talks / "sub" / "c.d.tXT").mkdir()
+    assert texts(find(talks)) == {"a.wav": "one", "b.mp3": "two"}
+    assert texts(references_in(talks)) == {"a": "one", "b.mp3": "two"}
+    (talks / "a.txt").write_text("the usual name comes first")
+    assert texts(find(talks))["a.wav"] == "the usual name comes first"
+
+
+def test_every_suffix_that_results_take_the_place_of(tmp_path: Path) -> None:
+    (tmp_path / "refs").mkdir()
+    (tmp_path / "media").mkdir()
+    for suffix in MEDIA_SUFFIXES:
+        (tmp_path / "media" / f"talk{suffix[1:]}{suffix}").touch()
+        (tmp_path / "refs" / f"talk{suffix[1:]}.txt").touch()
+    recordings = [str(path) for path in (tmp_path / "media").iterdir()]
+    references = find_references(expand(recordings), tmp_path / "refs")
+    assert (len(references.found), references.failures) == (len(MEDIA_SUFFIXES), ())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Texts, and what is none."""
+    for name in ("b.wav.txt", "sub/a.txt", "m.tsv", "sub/.a.txt", ".hidden/c.txt", "notes.md"):
+        path = tmp_path / "refs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (tmp_path / "refs" / "folder.txt").mkdir()
+    return tmp_path / "refs"
+
+
+def test_texts_without_recordings(folder: Path) -> None:
+    references = references_in(folder)
+    assert texts(references) == {"b.wav": "b.wav.txt", "sub/a": "sub/a.txt"}
+    assert [each.source.path for each in references.found] == [folder / "b.wav", folder / "sub/a"]
+    assert references.inputs == (folder / "b.wav.txt", folder / "sub/a.txt")
+
+
+def test_each_text_is_that_of_its_own_name(folder: Path) -> None:
+    (folder / "b.txt").write_text("another")
+    assert texts(references_in(folder)) == {
+        "b": "another",
+        "b.wav": "b.wav.txt",
+        "sub/a": "sub/a.txt",
+    }
+
+
+def test_two_texts_of_one_name(folder: Path) -> None:
+    (folder / "sub" / "a.TXT").write_text("another")
+    references = references_in(folder)
+    assert texts(references) == {"b.wav": "b.wav.txt"}
+    assert complaints(references) == [
+        f"sub/a: two references ({folder}/sub/a.TXT and {folder}/sub/a.txt)"
+    ]
+
+
+def test_folders_that_are_linked_to(folder: Path) -> None:
+    (folder / "sub" / "up").symlink_to(folder)
+    (folder / "again").symlink_to(folder / "sub")
+    assert list(texts(references_in(folder))) == ["again/a", "b.wav", "sub/a"]
+
+
+def test_patterns_on_texts(folder: Path) -> None:
+    for pattern, names in (
+        ("*.WAV", ["b.wav"]),
+        ("sub/*", ["sub/a"]),
+        ("a", ["sub/a"]),
+        ("?.txt", ["sub/a"]),
+    ):
+        assert list(texts(references_in(folder, [pattern]))) == names
+    with pytest.raises(UsageError, match=r"no \.txt files in this folder") as refused:
+        references_in(folder, ["*.mp3", "c*"])
+    assert refused.value.hint == "nothing there matches *.mp3 or c*"
+
+
+def test_folders_without_texts(tmp_path: Path) -> None:
+    (tmp_path / "m.tsv").write_text("file\ttext\na\tone\n")
+    with pytest.raises(UsageError) as refused:
+        references_in(tmp_path)
+    assert str(refused.value) == f"{tmp_path}: no .txt files in this folder"
+    assert refused.value.hint == "--references takes a folder of .txt files or a manifest"
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere: no such file or directory"):
+        references_in(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_folder_that_cannot_be_looked_into(folder: Path) -> None:
+    (folder / "sub").chmod(0o000)
+    try:
+        with pytest.raises(UsageError, match="refs/sub: permission denied"):
+            references_in(folder)
+    finally:
+        (folder / "sub").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("m.jsonl", '{"audio": "a", "text": "b"}\n{"audio": "a\\u0000b", "text": "c"}\n'),
+        ("m.tsv", "file\ttext\na\0b\tc\n"),
+    ],
+)
+def test_names_that_no_file_can_have(tmp_path: Path, name: str, content: str) -> None:
+    manifest = tmp_path / name
+    manifest.write_text(content)
+    with pytest.raises(UsageError) as refused:
+        find_references(None, manifest)
+    assert str(refused.value) == (f"{manifest}: line 2 names no file: its name holds a zero byte")
+
+
+def test_odd_names_are_missing_files(tmp_path: Path) -> None:
+    manifest = tmp_path / "m.jsonl"
+    names = ["x" * 300, "\ud800.wav", ".", "..", "a/" * 3000, "~", "\n"]
+    manifest.write_text("".join(json.dumps({"audio": name, "text": "t"}) + "\n" for name in names))
+    assert len(find_references(None, manifest).found) == len(names)
+
+
+def test_json_that_is_too_deep(tmp_path: Path) -> None:
+    manifest = tmp_path / "m.jsonl"
+    manifest.write_text("[" * 200_000)
+    with pytest.raises(UsageError, match="line 1 is not JSON"):
+        find_references(None, manifest)
+
+
+@pytest.mark.parametrize("offset", ["12.5", '"12.5"'])
+def test_parts_of_recordings_are_told_of_once(tmp_path: Path, offset: str) -> None:
+    manifest = tmp_path / "m.jsonl"
+    rows = [
+        '{"audio_filepath": "a.wav", "text": "one", "duration": 3, "offset": 0}',
+        '{"audio_filepath": "b.wav", "text": "two", "duration": 2.5, "offset": OFFSET}',
+        '{"audio_filepath": "c.wav", "text": "three", "offset": OFFSET}',
+    ]
+    manifest.write_text("\n".join(rows).replace("OFFSET", offset))
+    references = find_references(None, manifest)
+    assert references.warnings == (
+        f"{manifest}: line 2: the text is of what comes after 12.5 s, "
+        "but all of a recording is compared",
     )
-    return Transcript(
-        text="Rock & roll, a < b", language="en", task="transcribe", duration=2.5,
-        segments=segments, model="tiny",
-    )  # fmt: skip
+    assert [each.duration for each in references.found] == [3.0, None, None]
 
 
-@pytest.mark.parametrize("format", ["json", "srt", "vtt", "text"])
-def test_transcripts_of_our_own(tmp_path: Path, format: str) -> None:
-    suffix = "txt" if format == "text" else format
-    path = tmp_path / f"a.{suffix}"
-    path.write_text(render(transcript(), format), "utf-8")
-    hypothesis = read_transcript(path)
-    assert hypothesis.text.split() == transcript().text.split()
-    known = ("en", 2.5, "tiny") if format == "json" else (None, None, None)
-    assert (hypothesis.language, hypothesis.duration, hypothesis.model) == known
+def test_offsets_in_a_table_and_those_that_are_none(tmp_path: Path) -> None:
+    manifest = tmp_path / "m.tsv"
+    manifest.write_text("path\ttext\toffset\tduration\na\tone\t\t5\nb\ttwo\tx\tnan\nc\t\t-1\n")
+    references = find_references(None, manifest)
+    assert references.warnings == ()
+    assert [each.duration for each in references.found] == [5.0, None, None]
 
 
-def test_transcripts_of_others(tmp_path: Path) -> None:
-    path = tmp_path / "a.srt"
-    path.write_text(
-        "\ufeff1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>One</i>\r\n{\\an8}two\r\n\r\n"
-        "7\r\n00:00:03,000 --> 00:00:04,000\r\n1999\r\n",
-        "utf-8",
-        newline="",
-    )
-    assert read_transcript(path).text == "One two 1999"
-    path = tmp_path / "a.vtt"
-    path.write_text(
-        "WEBVTT\n\nNOTE not this\nnor this\n\nintro\n00:01.000 --> 00:02.000 align:start\n"
-        "<v Ann>One &amp;<00:01.500><c> two</c>\n"
-    )
-    assert read_transcript(path).text == "One & two"
-    line = render_json_line(transcript(), "a.wav")
-    (tmp_path / "a.json").write_text(line)
-    assert read_transcript(tmp_path / "a.json").text == "Rock & roll, a < b"
+def test_patterns_on_a_manifest(tmp_path: Path) -> None:
+    manifest = tmp_path / "m.tsv"
+    manifest.write_text("file\ttext\na.wav\tone\nsub/b.MP3\ttwo\n/else/c.mp3\tthree\n")
+    for patterns, said in (
+        (["*.mp3"], ["two", "three"]),
+        (["sub/*"], ["two"]),
+        (["a.*", "c.*"], ["one", "three"]),
+        ([], ["one", "two", "three"]),
+    ):
+        references = find_references(None, manifest, patterns=patterns)
+        assert [each.text for each in references.found] == said
+    with pytest.raises(UsageError, match="none of its recordings is meant") as refused:
+        find_references(None, manifest, patterns=["*.flac"])
+    assert refused.value.hint == "nothing there matches *.flac"
 
 
-def references(talks: Path) -> list[Reference]:
-    for name in ("a.txt", "b.txt", "sub/c.d.txt"):
-        (talks / name).write_text("reference")
-    return list(find(talks).found)
-
-
-def test_where_transcripts_lie(talks: Path, tmp_path: Path) -> None:
-    """In the same tree, or in one that begins further down; JSON before anything else."""
-    hypotheses = tmp_path / "hypotheses"
-    hypotheses.mkdir()
-    (hypotheses / "a.json").write_text(render(transcript(), "json"))
-    (hypotheses / "a.txt").write_text("not this")
-    (hypotheses / "c.d.txt").write_text("three")
-    found, errors = find_transcripts(references(talks), hypotheses)
-    assert [(str(ref.source.relative), hyp.text) for ref, hyp in found] == [
-        ("a.wav", "Rock & roll, a < b"),
-        ("sub/c.d.flac", "three"),
-    ]
-    assert [str(error) for error in errors] == [
-        f"{talks}/b.mp3: no transcript ({hypotheses}/b.txt is missing)"
-    ]
-
-
-def test_a_reference_is_no_transcript_of_itself(talks: Path) -> None:
-    own = references(talks)
-    (talks / "a.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nheard\n")
-    found, errors = find_transcripts(own, talks)
-    assert [hypothesis.text for _, hypothesis in found] == ["heard"]
-    assert len(errors) == 2
-
-
-def test_two_recordings_cannot_have_one_transcript(tmp_path: Path) -> None:
-    for name in ("x/a.wav", "y/a.wav"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).touch()
-        (tmp_path / name).with_suffix(".txt").write_text("reference")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a.txt").write_text("heard")
-    own = find_references(expand([tmp_path]), None).found
-    found, errors = find_transcripts(own, tmp_path / "out")
-    assert [ref.source.name for ref, _ in found] == [f"{tmp_path}/x/a.wav"]
-    assert [str(error) for error in errors] == [
-        f"{tmp_path}/y/a.wav: no transcript of its own ({tmp_path}/out/a.txt is that of "
-        f"{tmp_path}/x/a.wav)"
-    ]
-
-
-@pytest.mark.parametrize("content", ["{}", "no JSON", json.dumps([1])])
-def test_json_of_others(talks: Path, tmp_path: Path, content: str) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a.json").write_text(content)
-    found, errors = find_transcripts(references(talks)[:1], tmp_path / "out")
-    assert not found
-    assert [str(error) for error in errors] == [
-        f"{tmp_path}/out/a.json: not the JSON that asr writes"
-    ]
-    with pytest.raises(UsageError, match="nowhere: no such folder"):
-        find_transcripts([], tmp_path / "nowhere")
+def test_inputs_are_all_files_that_a_report_must_not_replace(talks: Path, tmp_path: Path) -> None:
+    (talks / "a.txt").write_bytes(b"\xff")
+    media = [talks / "a.wav", talks / "b.mp3", talks / "sub/c.d.flac"]
+    assert set(find(talks).inputs) == {*media, talks / "a.txt"}
+    manifest = tmp_path / "m.tsv"
+    manifest.write_text("file\ttext\ntalks/a.wav\tone\n")
+    assert set(find(talks, manifest).inputs) == {*media, manifest}

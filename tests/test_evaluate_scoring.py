@@ -205,6 +205,22 @@ def test_a_stated_language_comes_before_the_script() -> None:
     assert (file.language, file.normalizer) == ("ja", "multilingual")
 
 
+def test_a_pair_that_cannot_be_scored_leaves_the_others() -> None:
+    """The English rules cannot count as far as some noise makes a model go on."""
+    digits = Pair(name="digits", reference="7" * 5000, hypothesis="seven", language="en")
+    noise = Pair(name="noise", reference="", hypothesis="7" * 5000, language="en")
+    evaluation = score([digits, *pairs(), noise], failures=["b: no reference"])
+    assert {file.pair.name for file in evaluation.files} == {pair.name for pair in pairs()}
+    assert evaluation.total == score(pairs()).total
+    assert evaluation.failures == (
+        "b: no reference",
+        "digits: cannot be scored (AssertionError)",
+        "noise: cannot be scored (AssertionError)",
+    )
+    (file,) = score([digits], normalizer="multilingual").files
+    assert file.wer == 1.0
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UsageError, match="normalizer 'french' is unknown") as refused:
         score([], normalizer="french")

@@ -32,10 +32,12 @@ class Conversation:
 
     Attributes:
         endless: whether the model comes to no end in a window.
+        says: how it words what it gave for a window; None says how many ids it was.
         prepared: the windows that it was given, with the languages.
     """
 
     endless: Callable[[Window], bool]
+    says: Callable[[Window], list[Segment]] | None = None
     prepared: list[tuple[float, float, str | None]] = field(default_factory=list)
     detection: Detection = "none"
     max_duration: float = 30.0
@@ -66,6 +68,8 @@ class Conversation:
         return list(dict.fromkeys(self.prepared))
 
     def parse(self, hypothesis: Hypothesis, window: Window, options: Options) -> list[Segment]:
+        if self.says is not None:
+            return self.says(window)
         text = str(len(hypothesis.token_ids))
         return [Segment(id=0, start=window.start, end=window.end, text=text)]
 
@@ -82,15 +86,26 @@ def attempt() -> Iterator[Callable[..., tuple[Recognition, Conversation]]]:
     engine = Engine(TokenRunner(network, 4, 10_000, encode_batch_size=1), max_prefill=4)
 
     def run(
-        endless: Callable[[Window], bool], duration: float, **options: Any
+        endless: Callable[[Window], bool],
+        duration: float,
+        *,
+        says: Callable[[Window], list[Segment]] | None = None,
+        speech: tuple[tuple[float, float], ...] | None = None,
+        detection: Detection = "none",
+        **options: Any,
     ) -> tuple[Recognition, Conversation]:
-        conversation = Conversation(endless)
+        conversation = Conversation(endless, says, detection=detection)
         model = Model(processor=conversation, adapter=conversation, network=network)
         attempts = Attempts(model, engine)
         samples = np.ones(round(duration * RATE), np.float32)
         samples[round(0.4 * len(samples)) :][:4000] = 0.0  # a pause, 250 ms
         window = Window(
-            recording_id=1, index=0, samples=samples, start=60.0, end=60.0 + len(samples) / RATE
+            recording_id=1,
+            index=0,
+            samples=samples,
+            start=60.0,
+            end=60.0 + len(samples) / RATE,
+            speech=speech,
         )
         recognition = attempts.submit(window, Options(**options), None).result(TIMEOUT)
         attempts.close()
@@ -172,3 +187,71 @@ def test_halves_cover_the_window() -> None:
     assert first.end == second.start == 1.0 + len(first.samples) / RATE
     assert (first.start, second.end, first.index, second.index) == (1.0, window.end, 4, 4)
     assert len(samples) / 3 < len(first.samples) < 2 * len(samples) / 3
+
+
+def silence(window: Window) -> list[Segment]:
+    return []
+
+
+def dots(window: Window) -> list[Segment]:
+    return [Segment(id=0, start=window.start, end=window.end, text=" …… ")]
+
+
+@pytest.mark.parametrize("says", [silence, dots])
+@pytest.mark.parametrize("is_endless", [False, True])
+def test_speech_in_which_the_model_finds_no_words_is_told(
+    attempt: Callable[..., Any], says: Callable[[Window], list[Segment]], is_endless: bool
+) -> None:
+    """And tried again where it ran on and on, which it does over real words too."""
+    recognition, conversation = attempt(
+        lambda window: is_endless, 10.0, says=says, speech=((61.0, 63.0),)
+    )
+    assert recognition.segments == recognition.losses == ()
+    assert recognition.warnings == ("60.7-70.0 s: speech was detected here, but no words",)
+    assert len(conversation.prepared) == (6 if is_endless else 1)
+    outcomes = [(retry.reason, retry.outcome) for retry in recognition.retries]
+    assert outcomes == ([("unfinished", "silence")] if is_endless else [])
+
+
+def test_no_words_where_nobody_speaks_need_no_word(attempt: Callable[..., Any]) -> None:
+    for speech in (None, (), ((61.0, 61.5),)):
+        recognition, conversation = attempt(lambda window: True, 10.0, says=dots, speech=speech)
+        assert recognition == Recognition(segments=())
+        assert len(conversation.prepared) == 1
+
+
+def test_speech_behind_the_end_without_fallback_is_told(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(
+        lambda window: False,
+        10.0,
+        says=lambda window: [Segment(id=0, start=60.0, end=63.0, text="Yes.")],
+        speech=((61.0, 63.0), (66.0, 68.0)),
+        fallback=False,
+    )
+    assert recognition.warnings == ("65.7-70.0 s: speech was detected here, but no words",)
+    assert len(conversation.prepared) == 1
+
+
+@pytest.mark.parametrize(
+    ("detection", "options", "expected"),
+    [
+        ("recording", {}, "en"),
+        ("recording", {"multilingual": True}, None),  # the rest may be in another language
+        ("window", {}, None),  # the model names it, window by window
+        ("window", {"language": "de"}, "de"),
+    ],
+)
+def test_in_which_language_parts_are_heard(
+    attempt: Callable[..., Any], detection: Detection, options: dict[str, Any], expected: str | None
+) -> None:
+    _, conversation = attempt(
+        lambda window: False,
+        10.0,
+        says=lambda window: [Segment(id=0, start=60.0, end=63.0, text="Yes.")],
+        speech=((61.0, 63.0), (66.0, 68.0)),
+        detection=detection,
+        **options,
+    )
+    (_, _, first), (start, end, language) = conversation.prepared
+    assert (start, end, language) == (pytest.approx(65.7), 70.0, expected)
+    assert first == options.get("language")

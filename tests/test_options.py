@@ -47,6 +47,8 @@ def test_languages_are_kept_as_codes(language: str) -> None:
         ({"task": "sing"}, "task 'sing' is unknown"),
         ({"timestamps": "letter"}, "timestamps 'letter' is unknown"),
         ({"temperature": -0.1}, "temperature -0.1 is not between 0 and 2"),
+        ({"seed": -1}, "seed -1 is not between 0 and 9223372036854775807"),
+        ({"seed": 2**63}, "seed 9223372036854775808 is not between 0 and 9223372036854775807"),
         ({"temperature": 2.5}, "temperature 2.5 is not between 0 and 2"),
         ({"temperature": float("nan")}, "temperature nan is not between 0 and 2"),
         ({"window": 0.99}, "window 0.99 is not a length of 1 s or more"),

@@ -194,7 +194,7 @@ def test_what_the_model_cannot_do(whisper_base: Recognizer, speech: list[Sentenc
     with pytest.raises(UsageError, match="whisper:base does not know Cantonese"):
         whisper_base.transcribe(speech[0].path, Options(language="yue"))
     assert whisper_base.check(Options(prompt="word " * 300)) == (
-        "the prompt is longer than 223 tokens: its start is cut",
+        "prompt and hotwords are longer than 223 tokens: their start is cut",
     )
 
 

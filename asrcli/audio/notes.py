@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 # Damage closer together than this (s) is one stretch to a reader of the message.
 _MERGE_WITHIN = 1.0
-# More stretches than this are counted, not listed.
-_MAX_LISTED = 5
 
 
 def clock(seconds: float) -> str:
@@ -57,13 +55,11 @@ class Notes:
 
 
 class DamagedStretches:
-    """Turns single faults into stretches of time, merged, and few enough to be read."""
+    """Turns single faults into stretches of time, those that are near each other into one."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._stretch: tuple[str, float, float] | None = None
-        self._num_stretches = 0
-        self._unlisted = 0.0
 
     def add(self, kind: str, start: float, end: float) -> None:
         """Note that audio from `start` to `end` (s) is, say, "damaged" or "missing"."""
@@ -72,28 +68,17 @@ class DamagedStretches:
             if start - last_end < _MERGE_WITHIN:
                 self._stretch = (first_kind, first_start, max(end, last_end))
                 return
-            self._emit()
+            self.finish()
         self._stretch = (kind, start, end)
 
     def settle(self, position: float) -> None:
         """Say what is known once good audio has gone on long enough after it (s)."""
         if self._stretch is not None and position - self._stretch[2] >= _MERGE_WITHIN:
-            self._emit()
+            self.finish()
 
     def finish(self) -> None:
         """Say the rest."""
-        self._emit()
-        if self._num_stretches > _MAX_LISTED:
-            num_more = self._num_stretches - _MAX_LISTED
-            self._notes.lose(f"{num_more} more damaged stretches, {self._unlisted:.1f} s in all")
-
-    def _emit(self) -> None:
-        if self._stretch is None:
-            return
-        kind, start, end = self._stretch
-        self._stretch = None
-        self._num_stretches += 1
-        if self._num_stretches <= _MAX_LISTED:
+        if self._stretch is not None:
+            kind, start, end = self._stretch
+            self._stretch = None
             self._notes.lose(f"{kind} audio at {span(start, end)}")
-        else:
-            self._unlisted += end - start

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from asrcli.audio import riff
+from asrcli.audio import ogg, riff
 from asrcli.audio.channels import Chunk
 from asrcli.audio.containers import ContainerDecoder, UnreadableContainerError
 from asrcli.audio.mp3 import read_length
 from asrcli.audio.notes import Notes
 from asrcli.audio.pcm import PcmDecoder, PcmLayout
-from asrcli.audio.sniffing import describe, has_index_at_end, lacks_end_mark
+from asrcli.audio.sniffing import describe, has_index_at_end
 from asrcli.audio.soundfiles import SoundfileDecoder, UnreadableFileError, is_plain
 from asrcli.audio.sources import Source
 from asrcli.audio.streams import ByteStream
@@ -144,10 +144,10 @@ class _Opener:
     def _open_container(self) -> Decoder:
         if not self._stream.can_seek and has_index_at_end(self._stream):
             self._stream = self._stream.spool()
-        if lacks_end_mark(self._stream):
-            self._notes.warn("the file has no end mark; it may have been cut short")
         description = describe(self._stream.peek(64))
         try:
+            if self._stream.peek(len(ogg.MAGIC)) == ogg.MAGIC:
+                return self._open_ogg()
             return self._open_counted()
         except UnreadableContainerError as error:
             complaint = _not_readable(self._source, description, str(error))
@@ -156,6 +156,11 @@ class _Opener:
         except UndecodableAudioError as error:
             complaint = AudioError(f"{self._source.name}: {error}")
         raise complaint
+
+    def _open_ogg(self) -> Decoder:
+        ending = ogg.OggEnding(self._stream)
+        self._stream = ending.stream
+        return ogg.OggDecoder(self._container(), ending, self._notes)
 
     def _open_counted(self) -> Decoder:
         """Open a container, with the length that an MP3's header frame counts."""

@@ -17,9 +17,6 @@ _KNOWN = {
     b"version https://git-lfs": "it is a Git LFS pointer; the file itself was not fetched",
 }
 _MP4_BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp")
-_OGG_PAGE = b"OggS"
-_OGG_LAST = 4
-_MAX_OGG_PAGE = 65307
 
 
 def describe(head: bytes) -> str | None:
@@ -56,12 +53,3 @@ def has_index_at_end(stream: ByteStream) -> bool:
             return False
         offset += size
     return True
-
-
-def lacks_end_mark(stream: ByteStream) -> bool:
-    """Whether this is an Ogg file whose last page does not say that it is the last (RFC 3533)."""
-    if stream.peek(4) != _OGG_PAGE or not stream.can_seek:
-        return False
-    tail = stream.tail(_MAX_OGG_PAGE)
-    flags = tail[tail.rfind(_OGG_PAGE) :][5:6]
-    return not flags or not flags[0] & _OGG_LAST

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 
 # What a folder is searched for. A file that is named by itself is taken whatever its ending.
+# ".raw" is left out: it says nothing of how the samples lie, and cameras call their pictures so.
 _AUDIO_ENDINGS = """
     3ga 8svx aa3 aac aax ac3 adts aif aifc aiff alac amr ape au awb caf dsf dts eac3 f4a flac g722
-    g723 g729 gsm m4a m4b m4p m4r mka mp1 mp2 mp3 mpa mpc nist oga ogg oma opus ra rf64 snd sph spx
-    tak tta voc w64 wav wave wma wv
+    g723 g729 gsm m4a m4b m4p m4r mka mp1 mp2 mp3 mpa mpc mpega mpga nist oga ogg ogx oma opus ra
+    rf64 snd sph spx tak tta voc w64 wav wave weba wma wv
 """
 _VIDEO_ENDINGS = """
     3g2 3gp asf avi divx dv f4v flv m2t m2ts m2v m4v mkv mov mp4 mpe mpeg mpg mts mxf ogm ogv qt rm

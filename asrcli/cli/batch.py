@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from asrcli.cli.interrupts import Interrupted, farewell
-from asrcli.cli.resuming import command_to_go_on
+from asrcli.cli.interrupts import Interrupted, farewell, interruption
+from asrcli.cli.resuming import advise
 from asrcli.cli.stdout import offer_result, print_result
-from asrcli.console import StderrConsole, clock
+from asrcli.console import StderrConsole, clock, internal_error
 from asrcli.errors import AsrError, OutputError
 from asrcli.writers import render, render_lines, render_shared
 from asrcli.writers.cues import cut_cues
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from asrcli.pipeline import Result
     from asrcli.progress import BatchProgress
     from asrcli.transcript import Segment
+
+MAX_LOSSES_SHOWN = 10
+"""Of one recording; all of them stand in its JSON, or are shown if the user wants to hear more."""
 
 
 class Batch:
@@ -44,6 +47,7 @@ class Batch:
         self._num_taken = 0
         self._num_failed = 0  # recordings, wholly or in part
         self._num_missing = 0  # those of them that lack a result
+        self._written: set[Path] = set()
         self._is_first_on_stdout = True
         # Text on standard output appears as it is understood; other formats need all of it.
         self._streams = all(
@@ -110,12 +114,13 @@ class Batch:
         except AsrError as error:
             self._fail(error)
         except Exception as error:  # a fault of ours in one file: the others go on
+            if interrupted := interruption():
+                raise interrupted from error
             if self._console.verbose:
                 self._console.rich.print_exception()
-            name = type(error).__name__
-            self._fail(AsrError(f"{result.source.name}: internal error ({name}: {error})"))
+            self._fail(AsrError(f"{result.source.name}: {internal_error(error)}"))
         self._num_missing += len(self._failures) > num_failures
-        # Damage was told as a warning; what is there of the recording has been written.
+        # Losses have been told; what is there of the recording has been written.
         self._failures += [f"{result.source.name}: {line}" for line in result.damage[:1]]
         self._num_failed += len(self._failures) > num_failures
 
@@ -137,14 +142,30 @@ class Batch:
             except OutputError as error:  # another of its files may have better luck
                 self._fail(error)
                 continue
+            self._written.add(output.path)
             targets.append(f"{shown(output.path)}{' (replaced)' if replaced else ''}")
-        for warning in transcript.warnings:
-            self._console.warn(f"{source.name}: {warning}")
+        self._tell_warnings(result, transcript.warnings)
         if not transcript.segments:
             self._console.note(f"{source.name}: no speech")
         if targets:
             counted = _counted(result, {output.format for output in outputs})
             self._console.line(f"{source.name} → {', '.join(targets)}  {counted}")
+
+    def _tell_warnings(self, result: Result, warnings: Sequence[str]) -> None:
+        """Losses are errors, which are told however quiet the user wants it."""
+        name, losses = result.source.name, frozenset(result.damage)
+        num_losses = 0
+        for warning in warnings:
+            if warning not in losses:
+                self._console.warn(f"{name}: {warning}")
+                continue
+            num_losses += 1
+            if num_losses <= MAX_LOSSES_SHOWN or self._console.verbose:
+                self._console.error(AsrError(f"{name}: {warning}"))
+        num_more = num_losses - MAX_LOSSES_SHOWN
+        if num_more > 0 and not self._console.verbose:
+            hint = "--verbose shows them, and JSON (-f json) holds them"
+            self._console.error(AsrError(f"{name}: {num_more} more losses", hint=hint))
 
     def _write_file(self, path: Path, text: str) -> bool:
         """Write a result to its place, or else to standard output: hours of work may be in it.
@@ -182,7 +203,7 @@ class Batch:
             text = render_shared(
                 result.transcript,
                 format,
-                source_name=result.source.name,
+                source_name=_path_as_given(result.source),
                 is_first=self._is_first_on_stdout,
             )
         else:
@@ -230,12 +251,21 @@ class Batch:
         return ", ".join(parts)
 
     def _say_how_to_go_on(self) -> None:
-        """Give the command for the rest, where results are files and inputs can be read again."""
-        outputs = self._work.plan.outputs
-        if self._arguments is None or any(o.path is None for group in outputs for o in group):
+        """Give the command for the rest, where there is one."""
+        if self._arguments is None:
             return
-        if all(source.path is not None for source in self._work.sources):
-            self._console.hint(f"{command_to_go_on(self._arguments)} goes on from here")
+        left = (
+            index
+            for index, outputs in enumerate(self._work.plan.outputs)
+            if any(output.path not in self._written for output in outputs)
+        )
+        if advice := advise(self._work, left, self._arguments):
+            self._console.hint(advice)
+
+
+def _path_as_given(source: Source) -> str:
+    """What programs can open; the name is for people, with what cannot be shown left out."""
+    return source.name if source.path is None else str(source.path)
 
 
 def _counted(result: Result, formats: set[str]) -> str:

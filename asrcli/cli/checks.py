@@ -14,6 +14,8 @@ from asrcli.audio.sources import AS_IT_IS, Reading
 from asrcli.errors import AsrError, AudioError, OutputError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from asrcli.audio.sources import Source
     from asrcli.writers.outputs import Plan
 
@@ -67,8 +69,8 @@ def why_unreadable(source: Source, reading: Reading) -> AsrError | None:
     """Why a source cannot be read; None if it can, or might."""
     if source.path is None:
         return _why_stdin_is_unreadable(source.name)
-    if os.path.exists(source.path) and not os.path.isfile(source.path):  # noqa: PTH110, PTH113
-        return None  # a pipe or a device can be opened only once
+    if _can_be_opened_only_once(source.path):
+        return None
     from asrcli.audio.reading import open_audio
 
     try:
@@ -76,6 +78,12 @@ def why_unreadable(source: Source, reading: Reading) -> AsrError | None:
     except AsrError as error:
         return error
     return None
+
+
+def _can_be_opened_only_once(path: Path) -> bool:
+    """Whether this is a pipe or a device. Path's own questions raise for a name too long."""
+    is_there = os.path.exists(path)  # noqa: PTH110
+    return is_there and not os.path.isfile(path) and not os.path.isdir(path)  # noqa: PTH112, PTH113
 
 
 def _why_stdin_is_unreadable(name: str) -> AsrError | None:

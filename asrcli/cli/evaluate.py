@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asrcli.cli import arguments as given
-from asrcli.cli.evaluation_run import FORMATS, Run, plan_report
+from asrcli.cli.evaluation_run import Run
+from asrcli.cli.score_report import FORMATS, plan_report
+from asrcli.errors import UsageError
 from asrcli.evaluation.normalizers import NORMALIZERS, check_normalizer
 from asrcli.evaluation.scoring import METRICS, check_metric
 from asrcli.options import Options
@@ -58,7 +60,18 @@ _Worst = Annotated[
 ]
 
 
+_MODEL_OPTIONS = frozenset(
+    {
+        "model", "multilingual", "task", "prompt", "prompt_file", "hotwords",
+        "condition_on_previous_text", "window", "no_vad", "no_fallback",
+        "device", "dtype", "batch_size",
+    }
+)  # fmt: skip
+"""What means nothing where no model runs; a language does, as texts are compared by its rules."""
+
+
 def evaluate(
+    context: typer.Context,
     inputs: _Inputs = None,
     references: _References = None,
     transcripts: _Transcripts = None,
@@ -94,30 +107,50 @@ def evaluate(
     from asrcli.cli.loading import Settings
     from asrcli.cli.prompts import choose_prompt, join_hotwords
     from asrcli.console import StderrConsole
+    from asrcli.evaluation.transcripts import find_transcripts
 
-    console = StderrConsole(quiet=quiet, verbose=verbose)
-    options = Options(
-        language=language,
-        multilingual=multilingual,
-        task=task,
-        prompt=choose_prompt(prompt, prompt_file),
-        hotwords=join_hotwords(hotwords),
-        condition_on_previous_text=condition_on_previous_text,
-        window=window,
-        vad=not no_vad,
-        fallback=not no_fallback,
-    )
-    check_names(device, dtype)
     check_normalizer(normalizer)
     check_metric(metric)
-    found = _find(inputs, pattern or (), references, has_transcripts=transcripts is not None)
-    report = plan_report(format, output, worst, found)
-    run = Run(found, options, normalizer, metric, console)
     if transcripts is None:
+        check_names(device, dtype)
+        options = Options(
+            language=language,
+            multilingual=multilingual,
+            task=task,
+            prompt=choose_prompt(prompt, prompt_file),
+            hotwords=join_hotwords(hotwords),
+            condition_on_previous_text=condition_on_previous_text,
+            window=window,
+            vad=not no_vad,
+            fallback=not no_fallback,
+        )
+    else:
+        _refuse_model_options(context)
+        options = Options(language=language)
+    found = _find(inputs, pattern or (), references, has_transcripts=transcripts is not None)
+    there = None if transcripts is None else find_transcripts(found.found, Path(transcripts))
+    others = there.inputs if there is not None else (Path(prompt_file),) if prompt_file else ()
+    report = plan_report(format, output, worst, [*found.inputs, *others])
+    console = StderrConsole(quiet=quiet, verbose=verbose)
+    run = Run(found, options, normalizer, metric, console)
+    if there is None:
         run.transcribe(Settings(model=model, device=device, dtype=dtype, batch_size=batch_size))
     else:
-        run.read(Path(transcripts))
+        run.read(there)
     run.finish(report)
+
+
+def _refuse_model_options(context: typer.Context) -> None:
+    """Raise UsageError for an option of the model; what the environment sets is for other runs."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and parameter.name in _MODEL_OPTIONS:
+            option = max(parameter.opts, key=len)
+            raise UsageError(
+                f"{option} is for a model, and with --transcripts no model runs",
+                hint="leave out one of the two",
+            )
 
 
 def _find(
@@ -129,13 +162,11 @@ def _find(
 ) -> References:
     """The recordings that are meant, with their references."""
     from asrcli.audio.sources import expand
-    from asrcli.evaluation.references import find_references
-    from asrcli.evaluation.texts import sources_of_texts
+    from asrcli.evaluation.references import find_references, references_in
 
-    references = None if place is None else Path(place)
-    sources = None
+    folder_or_manifest = None if place is None else Path(place)
     if inputs:
-        sources = expand(inputs, patterns=patterns)
-    elif has_transcripts and references is not None and os.path.isdir(references):  # noqa: PTH112
-        sources = sources_of_texts(references)
-    return find_references(sources, references)
+        return find_references(expand(inputs, patterns=patterns), folder_or_manifest)
+    if has_transcripts and folder_or_manifest is not None and os.path.isdir(folder_or_manifest):  # noqa: PTH112
+        return references_in(folder_or_manifest, patterns)
+    return find_references(None, folder_or_manifest, patterns=patterns)

@@ -3,89 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from asrcli.errors import AsrError, AudioError, OutputError, UsageError
+from asrcli.errors import AsrError, AudioError, UsageError
 
 if TYPE_CHECKING:
+    from asrcli.backends.base import Backend
     from asrcli.cli.loading import Settings
+    from asrcli.cli.score_report import Report
     from asrcli.console import StderrConsole
     from asrcli.evaluation.references import Reference, References
     from asrcli.evaluation.scoring import Evaluation, Pair
+    from asrcli.evaluation.transcripts import Transcripts
     from asrcli.options import Options
     from asrcli.pipeline import Result
 
-FORMATS = ("table", "json")
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What is written, and where; ``path`` None is standard output."""
-
-    format: str
-    path: Path | None
-    num_worst: int
-
-    def write(self, evaluation: Evaluation) -> None:
-        from asrcli.cli.stdout import offer_result, print_result
-        from asrcli.writers.files import write_atomically
-
-        text = self._render(evaluation)
-        if self.path is None:
-            print_result(text, "evaluation")
-            return
-        try:
-            write_atomically(self.path, text)
-        except OutputError as error:
-            if not offer_result(text):
-                raise
-            message = f"{error}; standard output has it instead"
-            raise OutputError(message, hint=error.hint) from error
-
-    def _render(self, evaluation: Evaluation) -> str:
-        if self.format == "json":
-            from asrcli.evaluation.report import render_json
-
-            return render_json(evaluation)
-        from asrcli.cli.score_table import render_table, width_of_stdout
-
-        width = width_of_stdout() if self.path is None else None
-        return render_table(evaluation, num_worst=self.num_worst, width=width)
-
-
-def plan_report(
-    format: str | None, output: str | None, num_worst: int, found: References
-) -> Report:
-    """Decide where the report goes, and prove that it can go there.
-
-    Raises:
-        UsageError: an unknown format, or a place that holds a recording or a reference.
-        OutputError: the place cannot be written.
-    """
-    from asrcli.cli.checks import check_stdout
-    from asrcli.writers.files import shown
-    from asrcli.writers.outputs import Output, Plan
-    from asrcli.writers.places import prepare
-
-    if format is None:
-        format = "json" if output is not None and output.lower().endswith(".json") else "table"
-    if format not in FORMATS:
-        raise UsageError(f"format {format!r} is unknown", hint=f"one of: {', '.join(FORMATS)}")
-    if output == "":
-        raise UsageError("the output is an empty name", hint="name a file, or - for stdout")
-    path = None if output in (None, "-") else Path(str(output))
-    if path is not None:
-        inputs = (place for each in found.found for place in (each.path, each.source.path))
-        if os.path.realpath(path) in {os.path.realpath(place) for place in inputs if place}:
-            raise UsageError(f"{shown(path)}: is an input", hint="name another file with -o")
-    plan = Plan(((Output(format, path),),))
-    check_stdout(plan)
-    prepare(plan)
-    return Report(format, path, num_worst)
+MAX_DIFFERENCE = 1.0  # s between what a manifest says of a recording's length and what it is
 
 
 @dataclass(slots=True)
@@ -99,7 +36,9 @@ class Run:
     console: StderrConsole
     pairs: list[Pair] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    num_damaged: int = 0
     model: str | None = None
+    has_told_of_parts: bool = False
 
     def __post_init__(self) -> None:
         for warning in self.found.warnings:
@@ -107,59 +46,72 @@ class Run:
         for error in self.found.failures:
             self._fail(error)
 
-    def read(self, folder: Path) -> None:
+    def read(self, transcripts: Transcripts) -> None:
         """Take the transcripts that are there."""
-        from asrcli.evaluation.transcripts import find_transcripts
-
-        found, errors = find_transcripts(self.found.found, folder)
-        for error in errors:
+        for error in transcripts.failures:
             self._fail(error)
-        for reference, hypothesis in found:
+        if transcripts.note is not None:
+            self.console.note(transcripts.note)
+        for reference, hypothesis in transcripts.found:
             self._add(reference, hypothesis.text, hypothesis.language, hypothesis.duration)
-        models = {hypothesis.model for _, hypothesis in found}
+        models = {hypothesis.model for _, hypothesis in transcripts.found}
         self.model = models.pop() if len(models) == 1 else None
 
     def transcribe(self, settings: Settings) -> None:
         """Transcribe what has a reference and is there, in one batch."""
         from asrcli.cli.checks import errors_of_all
-        from asrcli.cli.interrupts import farewell
         from asrcli.cli.loading import load
-        from asrcli.pipeline import transcribe_sources
-        from asrcli.progress import BatchProgress, measure
 
         references = [each for each in self.found.found if not self._is_missing(each)]
-        sources = [reference.source for reference in references]
-        if errors := errors_of_all(sources):
+        if errors := errors_of_all([reference.source for reference in references]):
             for error in errors:
                 self._fail(error)
             return
-        if not sources:
+        if not references:
             return
         with load(settings, self.options, self.console) as recognizer:
-            self.model = recognizer.name
-            with BatchProgress(self.console, len(sources)) as bar, farewell(bar.stop):
-                if self.console.is_live:
-                    measure(sources, bar)
-                results = transcribe_sources(sources, recognizer, self.options, progress=bar)
-                for reference, result in zip(references, results, strict=True):
-                    bar.finish(result.source)
-                    self._take(reference, result)
+            self.hear(references, recognizer)
+
+    def hear(self, references: Sequence[Reference], backend: Backend) -> None:
+        """Let a model transcribe the recordings of these references."""
+        from asrcli.cli.interrupts import farewell
+        from asrcli.pipeline import transcribe_sources
+        from asrcli.progress import BatchProgress, measure
+
+        self.model = backend.name
+        sources = [reference.source for reference in references]
+        with BatchProgress(self.console, len(sources)) as bar, farewell(bar.stop):
+            if self.console.is_live:
+                measure(sources, bar)
+            results = transcribe_sources(sources, backend, self.options, progress=bar)
+            for reference, result in zip(references, results, strict=True):
+                bar.finish(result.source)
+                self._take(reference, result)
 
     def finish(self, report: Report) -> None:
-        """Write the report, and end with 1 if anything failed."""
+        """Score the pairs and write the report.
+
+        Raises:
+            typer.Exit: with 1, if anything failed.
+            UsageError: there was nothing to do.
+        """
         from asrcli.evaluation.scoring import score
 
-        if self.pairs:
-            evaluation = score(
-                self.pairs,
-                normalizer=self.normalizer,
-                metric=self.metric,
-                model=self.model,
-                failures=self.failures,
-            )
+        if not self.pairs and not self.failures:
+            raise UsageError("there is nothing to score", hint="name recordings with references")
+        evaluation = score(
+            self.pairs,
+            normalizer=self.normalizer,
+            metric=self.metric,
+            model=self.model,
+            failures=self.failures,
+        )
+        for failure in evaluation.failures[len(self.failures) :]:
+            self._fail(AsrError(failure, hint="--normalizer none takes texts as they are"))
+        if evaluation.files:
             self._advise(evaluation)
             report.write(evaluation)
-        self._sum_up()
+        self._sum_up(len(evaluation.files))
         if self.failures:
             raise typer.Exit(1)
 
@@ -176,8 +128,12 @@ class Run:
             self._fail(self._explain(name, result.error))
             return
         for warning in transcript.warnings:
-            self.console.warn(f"{name}: {warning}")
+            if warning not in result.damage:
+                self.console.warn(f"{name}: {warning}")
+        for loss in result.damage:  # in the end it gives exit code 1, and --quiet says why
+            self.console.error(AudioError(f"{name}: {loss}"))
         if result.damage:
+            self.num_damaged += 1
             self.failures.append(f"{name}: {result.damage[0]}")
         self._add(reference, transcript.text, transcript.language, transcript.duration)
 
@@ -188,6 +144,7 @@ class Run:
         from asrcli.evaluation.scoring import Pair
         from asrcli.evaluation.scripts import guess_language
 
+        self._compare_durations(reference, duration)
         language = reference.language or self.options.language
         if self.options.task == "translate":
             language = "en"
@@ -201,15 +158,26 @@ class Run:
             )
         )
 
+    def _compare_durations(self, reference: Reference, duration: float | None) -> None:
+        """Say so, once, where a manifest's text is of less than what was transcribed."""
+        if reference.duration is None or duration is None or self.has_told_of_parts:
+            return
+        if reference.duration < duration - MAX_DIFFERENCE:
+            self.has_told_of_parts = True
+            what = f"the text is of {reference.duration:g} s, but all {duration:g} s are compared"
+            self.console.warn(f"{reference.source.name}: {what}")
+
     def _explain(self, name: str, error: Exception | None) -> AsrError:
         if error is None or isinstance(error, AsrError):
             return error or AsrError(f"{name}: no result")
+        from asrcli.console import internal_error
+
         if self.console.verbose:  # a fault of ours in one file: the others go on
             from rich.traceback import Traceback
 
             trace = Traceback.from_exception(type(error), error, error.__traceback__)
             self.console.rich.print(trace)
-        return AsrError(f"{name}: internal error ({type(error).__name__}: {error})")
+        return AsrError(f"{name}: {internal_error(error)}")
 
     def _fail(self, error: AsrError) -> None:
         self.failures.append(str(error))
@@ -223,17 +191,20 @@ class Run:
             files = "1 file" if unknown == 1 else f"{unknown} files"
             self.console.note(f"{files} of unknown language: --language en reads English numbers")
 
-    def _sum_up(self) -> None:
+    def _sum_up(self, num_scored: int) -> None:
         """A line for the whole batch, and one for each failure if there were others beside it."""
         num_files = len(self.found.found) + len(self.found.failures)
-        num_failed = len(self.failures)
         if num_files == 1:
             return
-        if not num_failed:
+        if not self.failures:
             self.console.line(f"{num_files} files scored")
             return
-        scored = f"{num_files - num_failed} of {num_files} files scored"
-        self.console.print(f"{scored}, {num_failed} failed")
-        if self.pairs:  # else they have just been told
+        parts = [f"{num_scored} of {num_files} files scored"]
+        if num_scored < num_files:
+            parts.append(f"{num_files - num_scored} failed")
+        if self.num_damaged:
+            parts.append(f"{self.num_damaged} damaged")
+        self.console.print(", ".join(parts))
+        if num_scored:  # else they have just been told
             for failure in self.failures:
                 self.console.print(f"  {failure}")

@@ -46,33 +46,37 @@ def run_here(arguments: list[str]) -> int:
             code = app(args=arguments, standalone_mode=False, obj=arguments)
             flush_stdout()
         return code if isinstance(code, int) else 0
-    except AsrError as error:
-        _tell(error)
-        return error.exit_code
-    except _ParserError as error:
-        return _explain(error)
     except Interrupted as interrupted:
         return interrupted.exit_code
-    except BrokenPipeError:
-        leave_stdout()
-        return CLOSED_PIPE
-    except SystemExit as end:
-        if not isinstance(end.__context__, BrokenPipeError):
-            raise
-        leave_stdout()  # typer has met the closed pipe first, and would end with 1
-        return CLOSED_PIPE
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if interrupted_by := interruption():
             return interrupted_by.exit_code
-        if {"-v", "--verbose"}.intersection(arguments):
-            raise
-        return _admit(error)
+        is_verbose = not {"-v", "--verbose"}.isdisjoint(arguments)
+        return _end_with(error, is_verbose=is_verbose)
+
+
+def _end_with(error: Exception | SystemExit, *, is_verbose: bool) -> int:
+    """Tell what went wrong, each kind in its way; returns the exit code."""
+    if isinstance(error, AsrError):
+        _tell(error)
+        return error.exit_code
+    if isinstance(error, _ParserError):
+        return _explain(error)
+    # Typer may have met the closed pipe first, and would end with 1.
+    met = error.__context__ if isinstance(error, SystemExit) else error
+    if isinstance(met, BrokenPipeError):
+        leave_stdout()
+        return CLOSED_PIPE
+    if is_verbose or isinstance(error, SystemExit):
+        raise error
+    return _admit(error)
 
 
 def _admit(error: Exception) -> int:
     """Own up to a fault of ours, whose traceback nobody but us can read."""
-    reason = f"internal error ({type(error).__name__}: {error})"
-    told = AsrError(reason, hint="--verbose shows where")
+    from asrcli.console import internal_error
+
+    told = AsrError(internal_error(error), hint="--verbose shows where")
     try:
         flush_stdout()
     except OutputError as trouble:  # it was a help page that found no room

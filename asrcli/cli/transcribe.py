@@ -61,6 +61,7 @@ def transcribe(
     from asrcli.cli.checks import check_existing, check_names
     from asrcli.cli.loading import Settings
     from asrcli.cli.prompts import choose_prompt, join_hotwords
+    from asrcli.cli.resuming import spell_out
     from asrcli.cli.work import choose_reading, plan_work
     from asrcli.console import StderrConsole
     from asrcli.languages import states_script
@@ -90,6 +91,7 @@ def transcribe(
         output=output,
         reading=choose_reading(raw, sampling_rate, channels, clips=clips or (), track=track),
         skip_existing=skip_existing,
+        prompt_file=prompt_file,
     )
     console = StderrConsole(quiet=quiet, verbose=verbose)
     if language is not None and states_script(language):
@@ -97,7 +99,9 @@ def transcribe(
             f"{language}: no model can be told the script; Chinese comes as the model writes it"
         )
     num_failed = (
-        _preview(work, console) if dry_run else _do(work, options, settings, console, context.obj)
+        _preview(work, console)
+        if dry_run
+        else _do(work, options, settings, console, spell_out(context))
     )
     if num_failed:
         raise typer.Exit(1)
@@ -126,10 +130,12 @@ def _do(
     from asrcli.cli.batch import Batch
     from asrcli.cli.checks import check_stdout, errors_of_all
     from asrcli.cli.loading import load
+    from asrcli.cli.resuming import tell_of_skipped
     from asrcli.writers.places import prepare
 
     check_stdout(work.plan)
     prepare(work.plan)
+    tell_of_skipped(work, console)
     batch = Batch(work, console, arguments=arguments)
     if not work.sources:
         batch.sum_up_nothing()

@@ -53,15 +53,24 @@ def plan_work(
     output: str | None,
     reading: Reading,
     skip_existing: bool,
+    prompt_file: str | None = None,
 ) -> Work:
     """Find the recordings, decide where results go, and leave out what is complete if so asked.
+
+    No result goes where `prompt_file` is.
 
     Raises:
         UsageError: the inputs or the places cannot be meant.
     """
     sources = tuple(expand(inputs, patterns=patterns))
     any_folder = any(name != "-" and os.path.isdir(name) for name in inputs)  # noqa: PTH112
-    plan = plan_outputs(sources, formats=formats, output=output, any_folder=any_folder)
+    plan = plan_outputs(
+        sources,
+        formats=formats,
+        output=output,
+        any_folder=any_folder,
+        other_inputs=() if prompt_file is None else (prompt_file,),
+    )
     if not skip_existing:
         return Work(sources, plan, reading)
     if not plan.paths:

@@ -72,3 +72,8 @@ class SlotCache:
             tensor[target, :, :length] = tensor[source, :, :length]
         for tensor in (*self.audio_keys, *self.audio_values):
             tensor[target] = tensor[source]
+
+    def wipe(self, slot: int) -> None:
+        """Set all that a slot holds to zero."""
+        for tensor in (*self.keys, *self.values, *self.audio_keys, *self.audio_values):
+            tensor[slot] = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from asrcli.engine.request import Hypothesis, Request
     from asrcli.engine.runner import Runner
 
+OUT_OF_RANGE = "the model's numbers left the range of its dtype"
 TOO_LITTLE_MEMORY = "one window does not fit the device's memory"
 
 
@@ -96,7 +98,10 @@ class Engine:
             if self.scheduler.running:
                 self._advance(self.scheduler.running, self.runner.decode(self.scheduler.running))
         except torch.OutOfMemoryError as error:
-            self._halve(error)
+            try:
+                self._halve(error)
+            except Exception as trouble:  # without its slots the engine cannot go on
+                self._give_up(EngineError(f"no way on from too little memory ({trouble})"))
         except Exception as error:  # whatever it is, it reaches those who wait for a result
             self._fail(error)
 
@@ -109,6 +114,11 @@ class Engine:
     def _take(self, sequence: Sequence, token_id: int, logprob: float) -> None:
         """Add a new id to its sequence and end the sequence if that was the last one."""
         sampling = sequence.request.sampling
+        if not math.isfinite(logprob):
+            sequence.finish_reason = "abort"
+            self.runner.clear(sequence.slot)  # what it leaves there would reach the next row
+            self._finish(sequence, EngineError(OUT_OF_RANGE, hint="--dtype float32 has more room"))
+            return
         if token_id in sampling.eos_token_ids:
             sequence.eos_logprob, sequence.finish_reason = logprob, "stop"
         else:

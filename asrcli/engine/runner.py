@@ -57,6 +57,9 @@ class Runner(Protocol):
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
 
+    def clear(self, slot: int) -> None:
+        """Wipe out all that a slot holds."""
+
     def shrink(self, num_slots: int) -> None:
         """Go on with fewer slots and less memory; what they held is lost."""
 

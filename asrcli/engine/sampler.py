@@ -23,14 +23,17 @@ def sample(logits: Tensor, sequences: Rows[Sequence]) -> tuple[list[int], list[f
         sequences: the rows' sequences, in the same order.
 
     Returns:
-        Ids, and their natural log-probabilities after the rules at temperature 1.
+        Ids, and their natural log-probabilities after the rules at temperature 1: not finite where
+        a row's numbers have left the range of their dtype, and its id means nothing.
     """
     _apply_rules(logits, sequences)
+    totals = logits.logsumexp(dim=-1)
+    is_sound = totals.isfinite().tolist()
     chosen = logits.argmax(dim=-1)
     for row, sequence in enumerate(sequences):
-        if sequence.request.sampling.temperature > 0:
+        if sequence.request.sampling.temperature > 0 and is_sound[row]:
             chosen[row] = _draw(logits[row], sequence)
-    logprobs = logits.gather(1, chosen[:, None])[:, 0] - logits.logsumexp(dim=-1)
+    logprobs = logits.gather(1, chosen[:, None])[:, 0] - totals
     return chosen.tolist(), logprobs.tolist()
 
 

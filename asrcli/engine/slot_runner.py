@@ -133,3 +133,7 @@ class SlotRunner:
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
         self.cache.move(source, target, length)
+
+    def clear(self, slot: int) -> None:
+        """Wipe out all that a slot holds."""
+        self.cache.wipe(slot)

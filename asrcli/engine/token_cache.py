@@ -68,6 +68,11 @@ class TokenCache:
         for tensor in (*self.keys, *self.values):
             tensor[target, :, :length] = tensor[source, :, :length]
 
+    def wipe(self, slot: int) -> None:
+        """Set all that a row holds to zero."""
+        for tensor in (*self.keys, *self.values):
+            tensor[slot] = 0
+
     def _allocate(self, num_rows: int, room: int) -> Tensor:
         # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
         shape = self.shape

@@ -83,6 +83,10 @@ class TokenRunner:
         """Move a row of ``length`` ids to another slot."""
         self.cache.move(source, target, length)
 
+    def clear(self, slot: int) -> None:
+        """Wipe out all that a slot holds."""
+        self.cache.wipe(slot)
+
     def shrink(self, num_slots: int) -> None:
         """Go on with fewer slots, and with memory in proportion; what they held is lost."""
         self.max_tokens = self.max_tokens * num_slots // self.num_slots

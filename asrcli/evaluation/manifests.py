@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from asrcli.audio.sources import printable
 from asrcli.errors import AsrError, UsageError
-from asrcli.evaluation.texts import read_text
+from asrcli.evaluation.texts import encodable, read_text
 from asrcli.languages import resolve_language
 
 AUDIO_NAMES = ("audio", "file", "path", "audio_filepath", "audio_path", "audio_file", "filename")
@@ -25,6 +26,9 @@ TEXT_NAMES = (
 LANGUAGE_NAMES = ("language", "lang", "locale")
 """What columns and keys may be called, in any case; of several the first counts."""
 
+NUMBER_NAMES = ("offset", "duration")
+"""Which part of a recording a text is of, in seconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -35,12 +39,16 @@ class Row:
         audio: the recording as the manifest names it, relative to the manifest's folder.
         text: what is said in it; "" is nothing.
         language: ISO 639 code; None if it is not told, or not known here.
+        offset: seconds of the recording before what the text is of; 0 if it is not told.
+        duration: seconds that the text is of; None if it is not told.
     """
 
     line: int
     audio: str
     text: str
     language: str | None = None
+    offset: float = 0.0
+    duration: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,27 +78,41 @@ def read_manifest(path: Path) -> Manifest:
     except AsrError as error:
         raise UsageError(str(error), hint=error.hint) from error
     rows: list[Row] = []
-    warnings: dict[str, str] = {}
+    unknown: dict[str, int] = {}  # languages, and the lines that name them first
     for line, values in reader(text, printable(path)):
         language = _value(values, LANGUAGE_NAMES)
         code = _code(language)
         if language and code is None:
-            warnings.setdefault(
-                language, f"{printable(path)}: line {line}: language {language!r} is unknown"
-            )
+            unknown.setdefault(language, line)
         rows.append(_row(line, values, code, printable(path)))
     if not rows:
         raise UsageError(f"{printable(path)}: names no recordings")
-    return Manifest(path=path, rows=tuple(rows), warnings=tuple(warnings.values()))
+    warnings = [f"line {line}: language {name!r} is unknown" for name, line in unknown.items()]
+    part = next((row for row in rows if row.offset), None)
+    if part is not None:
+        what = f"the text is of what comes after {part.offset:g} s"
+        warnings.append(f"line {part.line}: {what}, but all of a recording is compared")
+    named = tuple(f"{printable(path)}: {warning}" for warning in warnings)
+    return Manifest(path=path, rows=tuple(rows), warnings=named)
 
 
 def _row(line: int, values: Mapping[str, str], language: str | None, name: str) -> Row:
     audio, text = _value(values, AUDIO_NAMES), _value(values, TEXT_NAMES)
     if not audio:
         raise UsageError(f"{name}: line {line} names no recording", hint=_wanted(AUDIO_NAMES))
+    if "\0" in audio:
+        raise UsageError(f"{name}: line {line} names no file: its name holds a zero byte")
     if text is None:
         raise UsageError(f"{name}: line {line} has no text", hint=_wanted(TEXT_NAMES))
-    return Row(line=line, audio=audio, text=text, language=language)
+    offset, duration = (_seconds(values.get(number)) for number in NUMBER_NAMES)
+    return Row(
+        line=line,
+        audio=audio,
+        text=text,
+        language=language,
+        offset=offset or 0.0,
+        duration=duration,
+    )
 
 
 def _table(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -120,25 +142,36 @@ def _objects(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
             continue
         try:
             values: Any = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"{name}: line {number} is not JSON", hint="one object a line"
             ) from error
         if not isinstance(values, dict):
             raise UsageError(f"{name}: line {number} is not a JSON object")
-        yield (
-            number,
-            {
-                # JSON can hold halves of characters, which nothing else can.
-                key.lower(): value.encode("utf-8", "replace").decode()
-                for key, value in values.items()
-                if isinstance(value, str)
-            },
-        )
+        yield number, dict(_texts(values))
+
+
+def _texts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The texts of an object, and the numbers that are looked for, as a table would have them."""
+    for key, value in values.items():
+        name = key.lower()
+        if isinstance(value, str):
+            yield name, encodable(value)
+        elif name in NUMBER_NAMES and isinstance(value, int | float):
+            yield name, str(value)
 
 
 def _value(values: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     return next((values[name] for name in names if name in values), None)
+
+
+def _seconds(number: str | None) -> float | None:
+    """A number of seconds from 0 on; None for everything else."""
+    try:
+        seconds = float(number or "")
+    except ValueError:
+        return None
+    return seconds if 0.0 <= seconds < math.inf else None
 
 
 def _code(language: str | None) -> str | None:

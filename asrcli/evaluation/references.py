@@ -10,7 +10,7 @@ from pathlib import Path
 from asrcli.audio.sources import Source, printable
 from asrcli.errors import AsrError, UsageError
 from asrcli.evaluation.manifests import Manifest, Row, read_manifest
-from asrcli.evaluation.texts import places_for, read_text
+from asrcli.evaluation.texts import TextFiles, matches, names_for, read_text, texts_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,30 +22,43 @@ class Reference:
         text: what is said; "" is nothing.
         path: the file that the text was read from.
         language: ISO 639 code, where a manifest tells it.
+        duration: seconds that the text is of, where a manifest tells them.
     """
 
     source: Source
     text: str
     path: Path
     language: str | None = None
+    duration: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """The references of recordings, in their order; each recording is here or in ``failures``."""
+    """The references of recordings, in their order; each recording is here or in ``failures``.
+
+    Attributes:
+        found: recordings and what is said in them.
+        failures: why there is no reference for a recording.
+        warnings: lines about what was not understood.
+        inputs: the recordings and the files of references, readable or not.
+    """
 
     found: tuple[Reference, ...]
     failures: tuple[AsrError, ...] = ()
     warnings: tuple[str, ...] = ()
+    inputs: tuple[Path, ...] = ()
 
 
-def find_references(sources: Sequence[Source] | None, place: Path | None) -> References:
+def find_references(
+    sources: Sequence[Source] | None, place: Path | None, *, patterns: Sequence[str] = ()
+) -> References:
     """The reference of each recording.
 
     Args:
         sources: the recordings; None takes all that a manifest names.
         place: a folder with the same tree of .txt files, or a manifest; None is beside the
             recordings.
+        patterns: which of the recordings that a manifest names; see ``texts.matches``.
 
     Raises:
         UsageError: the place is missing or cannot be read, or nothing says which recordings.
@@ -59,40 +72,93 @@ def find_references(sources: Sequence[Source] | None, place: Path | None) -> Ref
             )
         return _read_each(sources, place)
     manifest = read_manifest(place)
-    return _look_up(_sources(manifest) if sources is None else sources, manifest)
+    return _look_up(_sources(manifest, patterns) if sources is None else sources, manifest)
 
 
-def _read_each(sources: Iterable[Source], folder: Path | None) -> References:
+def references_in(folder: Path, patterns: Sequence[str] = ()) -> References:
+    """The texts of a folder, and of those in it, as references to recordings of their names.
+
+    These need not be anywhere: it is for transcripts that are there already.
+
+    Args:
+        folder: what is searched for .txt files.
+        patterns: which of them, with or without their suffix; see ``texts.matches``.
+
+    Raises:
+        UsageError: there are none, or a folder cannot be looked into.
+    """
+    texts: dict[Path, list[Path]] = {}
+    for text in texts_below(folder):
+        stem = text.with_suffix("")
+        if matches(stem, patterns) or matches(text, patterns):
+            texts.setdefault(stem, []).append(folder / text)
+    if not texts:
+        hint = "--references takes a folder of .txt files or a manifest"
+        if patterns:
+            hint = _mismatch(patterns)
+        raise UsageError(f"{printable(folder)}: no .txt files in this folder", hint=hint)
     found: list[Reference] = []
     failures: list[AsrError] = []
-    for source in sources:
+    for stem, (path, *others) in texts.items():
+        source = Source(printable(stem), folder / stem, stem)
         try:
-            path = _text_file(source, folder)
+            if others:
+                what = f"{printable(path)} and {printable(others[0])}"
+                raise AsrError(f"{source.name}: two references ({what})")
             found.append(Reference(source=source, text=read_text(path), path=path))
         except AsrError as error:
             failures.append(error)
-    return References(found=tuple(found), failures=tuple(failures))
+    return References(
+        found=tuple(found),
+        failures=tuple(failures),
+        inputs=tuple(path for paths in texts.values() for path in paths),
+    )
 
 
-def _text_file(source: Source, folder: Path | None) -> Path:
+def _mismatch(patterns: Sequence[str]) -> str:
+    return f"nothing there matches {' or '.join(patterns)}"
+
+
+def _read_each(sources: Iterable[Source], folder: Path | None) -> References:
+    files = TextFiles()
+    found: list[Reference] = []
+    failures: list[AsrError] = []
+    inputs: list[Path] = []
+    for source in sources:
+        inputs += [source.path] if source.path else []
+        try:
+            path = _text_file(source, folder, files)
+            inputs.append(path)
+            found.append(Reference(source=source, text=read_text(path), path=path))
+        except AsrError as error:
+            failures.append(error)
+    return References(found=tuple(found), failures=tuple(failures), inputs=tuple(inputs))
+
+
+def _text_file(source: Source, folder: Path | None, files: TextFiles) -> Path:
     recording = source.path if folder is None else folder / source.relative
     if recording is None:
         raise AsrError(f"{source.name}: has no reference beside it", hint="name a file")
-    places = list(places_for(recording, ".txt"))
-    for path in places:
-        if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name too long
-            return path
-    raise AsrError(f"{source.name}: no reference ({printable(places[0])} is missing)")
+    places = [recording.parent / f"{name}.txt" for name in names_for(recording)]
+    path = next(filter(None, map(files.find, places)), None)
+    if path is None:
+        raise AsrError(f"{source.name}: no reference ({printable(places[0])} is missing)")
+    return path
 
 
-def _sources(manifest: Manifest) -> list[Source]:
-    """The recordings of a manifest, each once."""
+def _sources(manifest: Manifest, patterns: Sequence[str]) -> list[Source]:
+    """The recordings of a manifest that fit the patterns, each once."""
     sources: dict[str, Source] = {}
     for row in manifest.rows:
         path = _path(manifest, row)
         inside = not Path(row.audio).is_absolute() and ".." not in Path(row.audio).parts
         relative = Path(row.audio) if inside else Path(path.name)
-        sources.setdefault(os.path.realpath(path), Source(printable(path), path, relative))
+        if matches(relative, patterns):
+            sources.setdefault(os.path.realpath(path), Source(printable(path), path, relative))
+    if not sources:
+        raise UsageError(
+            f"{printable(manifest.path)}: none of its recordings is meant", hint=_mismatch(patterns)
+        )
     return list(sources.values())
 
 
@@ -103,7 +169,9 @@ def _look_up(sources: Iterable[Source], manifest: Manifest) -> References:
     found: list[Reference] = []
     failures: list[AsrError] = []
     name = printable(manifest.path)
+    inputs = [manifest.path]
     for source in sources:
+        inputs += [source.path] if source.path else []
         own = rows.get(os.path.realpath(source.path), []) if source.path else []
         if not own:
             failures.append(AsrError(f"{source.name}: no reference (not in {name})"))
@@ -114,11 +182,21 @@ def _look_up(sources: Iterable[Source], manifest: Manifest) -> References:
             lines = f"lines {first.line} and {other.line}"
             failures.append(AsrError(f"{source.name}: two references ({lines} of {name})"))
             continue
-        language = next((row.language for row in own if row.language), None)
         found.append(
-            Reference(source=source, text=first.text, path=manifest.path, language=language)
+            Reference(
+                source=source,
+                text=first.text,
+                path=manifest.path,
+                language=next((row.language for row in own if row.language), None),
+                duration=None if first.offset else first.duration,
+            )
         )
-    return References(found=tuple(found), failures=tuple(failures), warnings=manifest.warnings)
+    return References(
+        found=tuple(found),
+        failures=tuple(failures),
+        warnings=manifest.warnings,
+        inputs=tuple(inputs),
+    )
 
 
 def _path(manifest: Manifest, row: Row) -> Path:

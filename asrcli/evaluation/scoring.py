@@ -207,18 +207,29 @@ def score(
         model: what made the transcripts.
         failures: what is to be told of files that have no score.
 
+    Returns:
+        The scores; texts that the normalizer, or jiwer, cannot cope with have none, but a line
+        behind the other failures.
+
     Raises:
         UsageError: the normalizer or the metric is unknown.
     """
     check_normalizer(normalizer)
     check_metric(metric)
-    files = sorted((_score(pair, normalizer, metric) for pair in pairs), key=_goodness)
+    files: list[FileScore] = []
+    lines = list(failures)
+    for pair in pairs:
+        try:
+            files.append(_score(pair, normalizer, metric))
+        except Exception as error:  # hours of transcribing may be in the other pairs
+            reason = " ".join(f"{type(error).__name__} {error}".split())
+            lines.append(f"{pair.name}: cannot be scored ({reason})")
     return Evaluation(
-        files=tuple(files),
+        files=tuple(sorted(files, key=_goodness)),
         normalizer=normalizer,
         metric=metric,
         model=model,
-        failures=tuple(failures),
+        failures=tuple(lines),
     )
 
 

@@ -16,7 +16,7 @@ from asrcli.engine.request import Request, Sampling
 from asrcli.errors import CheckpointError, UsageError
 from asrcli.languages import language_name
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
-from asrcli.models.context import fit_context
+from asrcli.models.context import fit_context, hints_room
 from asrcli.models.qwen3_asr_positions import CHUNK_LENGTH, FRAMES_PER_SECOND, count_positions
 from asrcli.models.qwen3_asr_vocabulary import (
     CODES_BY_NAME,
@@ -128,11 +128,9 @@ class Qwen3AsrProcessor:
                 f"{self._name} does not know {language_name(options.language)}",
                 hint=f"it knows: {', '.join(NAMES_BY_CODE)}",
             )
-        if len(self._vocabulary.encode(options.context)) > self._max_context:
-            return (
-                f"prompt and hotwords are longer than {self._max_context} tokens: "
-                "their start is cut",
-            )
+        room = hints_room(options, self._max_context)
+        if len(self._vocabulary.encode(options.hints)) > room:
+            return (f"prompt and hotwords are longer than {room} tokens: their start is cut",)
         return ()
 
     def prepare(self, request_id: int, window: Window, options: Options) -> Request:
@@ -161,10 +159,12 @@ class Qwen3AsrProcessor:
 
     def _context(self, options: Options) -> list[int]:
         """Ids of the system turn."""
-        encode = self._vocabulary.encode
-        if len(encode(options.context)) <= self._max_context:
-            return encode(f"system\n{options.context}")
-        return encode("system\n") + fit_context(encode, options, self._max_context)
+        encode, context = self._vocabulary.encode, options.context
+        fitted = fit_context(encode, options, self._max_context)
+        # What needs no cut is encoded along with what stands before it, as the model learnt it.
+        if fitted == encode(context):
+            return encode(f"system\n{context}")
+        return encode("system\n") + fitted
 
     def _answer(self, language: str | None) -> list[int]:
         """Ids that the answer begins with: the language, where it is known."""

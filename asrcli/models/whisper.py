@@ -15,7 +15,7 @@ from asrcli.engine.request import LogitsRule, Request, Sampling
 from asrcli.errors import UsageError
 from asrcli.languages import language_name
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
-from asrcli.models.context import fit_context
+from asrcli.models.context import fit_context, hints_room
 from asrcli.models.text_measures import compression_ratio
 from asrcli.models.whisper_rules import build_rules
 from asrcli.models.whisper_vocabulary import Vocabulary
@@ -76,9 +76,9 @@ class WhisperProcessor:
                 f"{self._name} does not know {language_name(options.language)}",
                 hint=f"it knows: {', '.join(self._vocabulary.languages or ['en'])}",
             )
-        num_tokens = len(self._encode_previous(options.context))
-        if num_tokens > MAX_PREVIOUS_TOKENS:
-            return (f"the prompt is longer than {MAX_PREVIOUS_TOKENS} tokens: its start is cut",)
+        room = hints_room(options, MAX_PREVIOUS_TOKENS)
+        if len(self._encode_previous(options.hints)) > room:
+            return (f"prompt and hotwords are longer than {room} tokens: their start is cut",)
         return ()
 
     def num_tokens(self, duration: float) -> int:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asrcli.audio.reading import SAMPLING_RATE
+from asrcli.audio.reading import MIN_DURATION, SAMPLING_RATE
 from asrcli.audio.speech import SpeechMap
 from asrcli.audio.vad import FRAME_SAMPLES
-from asrcli.windows.window import QUIET_DURATION, Window, find_quietest
+from asrcli.windows.window import MAX_OVERLAP, QUIET_DURATION, Window, find_pause, find_quietest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +21,7 @@ MAX_SILENCE = 3.0  # s; after a longer pause a new window begins, and most of th
 PAUSE_SEARCH = 10.0  # s before the end of a full window in which a pause is sought
 GOOD_PAUSE = 0.6  # s; a longer one is no better place for a cut
 LATENESS = 0.03  # s of pause that a place is worth for every second that it fills the window more
+MIN_REST_SAMPLES = round(MIN_DURATION * SAMPLING_RATE)
 SEARCH_DURATION = 5.0  # s before the end of a full window in which the quietest place is sought
 
 
@@ -29,9 +30,11 @@ class Cutter:
 
     Where probabilities of speech come along, a window begins and ends with speech and some padding,
     holds as much of it as it can, pauses and all, and is cut in a pause; what lies between windows
-    is silent. A window without any pause near its end, and every window where nobody has looked for
-    speech, is cut in the middle of the quietest 100 ms of its last 5 s, and only when more audio is
-    at hand than it can hold. Positions are counted in samples, so no window's time drifts.
+    is silent. A window without such a pause near its end, and every window where nobody has looked
+    for speech, is cut in the longest hush of its last 5 s, and only when more audio is at hand than
+    it can hold. Where there is none, it is cut in the quietest place, and the next window begins
+    some time before that, so that each word is whole in one of the two. Positions are counted in
+    samples, so no window's time drifts.
 
     Args:
         recording_id, first_index: what the windows are called.
@@ -61,6 +64,7 @@ class Cutter:
         self._blocks: list[NDArray[np.float32]] = []
         self._num_pending = 0
         self._index = first_index
+        self._covered = position  # where the last window ends
         self.silences: list[tuple[float, float]] = []
 
     @property
@@ -90,11 +94,12 @@ class Cutter:
         return windows
 
     def _windows(self, *, at_end: bool) -> Iterator[Window]:
-        while (end := self._next_end(at_end)) is not None:
-            yield self._take(end)
+        while (cut := self._next_cut(at_end)) is not None:
+            yield self._take(*cut)
 
-    def _next_end(self, at_end: bool) -> int | None:
-        """Go to where the next window begins; give where it ends, None if that is still open."""
+    def _next_cut(self, at_end: bool) -> tuple[int, int] | None:
+        """Go to where the next window begins; give where it ends, and where the one behind it
+        begins; None if that is still open."""
         padding = round(PADDING * SAMPLING_RATE)
         known = self.end if at_end or self._map is None else self._settled()
         stretches = self._stretches()
@@ -109,11 +114,11 @@ class Cutter:
             if last > limit:
                 return self._cut_full(stretches[: index + 1], limit)
             if at_end and is_last:
-                return min(limit, self.end, last + padding)
+                return (min(limit, self.end, last + padding),) * 2
             if is_last and pause_end - last <= 2 * padding:
                 return None  # speech may go on before it matters
             if pause_end - last > MAX_SILENCE * SAMPLING_RATE or pause_end > limit:
-                return min(limit, self._end_in_pause(last, pause_end))
+                return (min(limit, self._end_in_pause(last, pause_end)),) * 2
         return None
 
     def _settled(self) -> int:
@@ -142,8 +147,8 @@ class Cutter:
             return min(self.end, begin + padding)
         return self._quietest(begin, end)
 
-    def _cut_full(self, stretches: list[tuple[int, int]], limit: int) -> int:
-        """Where to cut a window that more speech follows than it can hold."""
+    def _cut_full(self, stretches: list[tuple[int, int]], limit: int) -> tuple[int, int]:
+        """Where a window ends that more speech follows than it can hold, and the next begins."""
         pauses = [(first[1], second[0]) for first, second in pairwise(stretches)]
         best, best_worth = None, QUIET_DURATION
         for begin, end in pauses:
@@ -153,8 +158,15 @@ class Cutter:
             if begin >= limit - self._pause_search and worth > best_worth:
                 best, best_worth = (begin, end), worth
         if best is not None:
-            return min(limit, self._end_in_pause(*best))
-        return self._quietest(limit - self._search_samples, limit)
+            return (min(limit, self._end_in_pause(*best)),) * 2
+        # What is left for the next window is never too short to hold a word.
+        begin, end = limit - self._search_samples, limit - MIN_REST_SAMPLES
+        pause = find_pause(self._pending(), begin - self._position, end - self._position)
+        if pause is not None:
+            return (self._position + pause,) * 2
+        cut = self._quietest(begin, end)
+        overlap = min(round(MAX_OVERLAP * SAMPLING_RATE), self._max_samples // 4)
+        return cut, self._quietest(cut - overlap, cut - overlap // 2)
 
     def _quietest(self, begin: int, end: int) -> int:
         """The quietest place between two, in samples of the recording."""
@@ -171,7 +183,9 @@ class Cutter:
         """Leave out what is silent."""
         if position <= self._position:
             return
-        self.silences.append((self._position / SAMPLING_RATE, position / SAMPLING_RATE))
+        begin = max(self._position, self._covered)
+        if begin < position:
+            self.silences.append((begin / SAMPLING_RATE, position / SAMPLING_RATE))
         self._drop(position)
 
     def _drop(self, position: int) -> None:
@@ -179,8 +193,8 @@ class Cutter:
         self._position = position
         self._blocks, self._num_pending = [rest], len(rest)
 
-    def _take(self, end: int) -> Window:
-        """Give out what is pending before ``end`` as a window."""
+    def _take(self, end: int, resume: int) -> Window:
+        """Give out what is pending before ``end`` as a window, and go on at ``resume``."""
         start = self._position
         speech = None
         if self._map is not None:
@@ -190,7 +204,8 @@ class Cutter:
                 if first < end
             )
         samples = self._pending()[: end - start].copy()
-        self._drop(end)
+        self._drop(resume)
+        overlap, self._covered = max(0, self._covered - start) / SAMPLING_RATE, end
         self._index += 1
         return Window(
             recording_id=self._recording_id,
@@ -199,6 +214,7 @@ class Cutter:
             start=start / SAMPLING_RATE,
             end=end / SAMPLING_RATE,
             speech=speech,
+            overlap=overlap,
         )
 
 

@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING
+from asrcli.windows.seams import sew
+from asrcli.windows.window import MAX_OVERLAP
+from asrcli.words import is_unspaced
 
 if TYPE_CHECKING:
     from asrcli.transcript import Segment
@@ -17,15 +20,28 @@ class Stitcher:
 
     Segments are numbered anew. Times never go back: a segment that would begin before the one ahead
     of it has ended is made to begin there, and one of which that leaves nothing joins the one
-    ahead. So a segment is final only when the next one has come.
+    ahead. Where windows overlap, the one text goes over into the other. So a segment is final only
+    some seconds later.
+
+    Attributes:
+        warnings: what a reader should know of the seams, one line each.
     """
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
         self._num_told = 0
+        self.warnings: list[str] = []
 
-    def add(self, piece: Sequence[Segment]) -> tuple[Segment, ...]:
-        """Take in a window's segments; give those that have become final."""
+    def add(
+        self, piece: Sequence[Segment], overlap: tuple[float, float] | None = None
+    ) -> tuple[Segment, ...]:
+        """Take in a window's segments; give those that have become final.
+
+        Args:
+            overlap: (start, end) in seconds of what the window before held as well.
+        """
+        if overlap is not None:
+            piece = self._sew(piece, *overlap)
         segments = self._segments
         for segment in piece:
             start = max(segment.start, segments[-1].end) if segments else segment.start
@@ -33,7 +49,26 @@ class Stitcher:
                 segments[-1] = _join(segments[-1], segment)
             else:
                 segments.append(replace(segment, id=len(segments), start=start))
-        return self._tell(max(self._num_told, len(segments) - 1))
+        return self._tell(max(self._num_told, self._num_final()))
+
+    def _num_final(self) -> int:
+        """Segments that the next one cannot change, nor a window that holds their end as well."""
+        segments = self._segments
+        if not segments:
+            return 0
+        begin = segments[-1].end - MAX_OVERLAP
+        return next((n for n, s in enumerate(segments[:-1]) if s.end >= begin), len(segments) - 1)
+
+    def _sew(self, piece: Sequence[Segment], start: float, end: float) -> Sequence[Segment]:
+        """Give what is new in a window that begins with what was heard in the one before."""
+        told, open_ = self._segments[: self._num_told], self._segments[self._num_told :]
+        if not piece or not open_ or open_[-1].end <= start or piece[0].start >= end:
+            return piece
+        kept, rest, is_sure = sew(open_, piece, start)
+        if not is_sure:
+            self.warnings.append(f"{end:.1f} s: cut within speech; words may be doubled there")
+        self._segments = told + kept
+        return rest
 
     def finish(self) -> tuple[Segment, ...]:
         """Give the rest."""
@@ -77,20 +112,7 @@ def join_texts(texts: Iterable[str]) -> str:
     """Join texts with a space between them, but none where both sides are Han or kana."""
     joined = ""
     for text in (text.strip() for text in texts):
-        if joined and text and not (_unspaced(joined[-1]) and _unspaced(text[0])):
+        if joined and text and not (is_unspaced(joined[-1]) and is_unspaced(text[0])):
             joined += " "
         joined += text
     return joined
-
-
-def _unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that is written without spaces between words."""
-    code = ord(character)
-    return (
-        0x2E80 <= code <= 0x30FF  # Han radicals, CJK punctuation, hiragana, katakana
-        or 0x31F0 <= code <= 0x31FF  # katakana extensions
-        or 0x3400 <= code <= 0x9FFF  # Han
-        or 0xF900 <= code <= 0xFAFF  # Han compatibility forms
-        or 0xFF01 <= code <= 0xFF9F  # full-width punctuation, half-width katakana
-        or 0x20000 <= code <= 0x3FFFF  # Han extensions
-    )

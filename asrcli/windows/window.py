@@ -14,7 +14,11 @@ from asrcli.audio.reading import SAMPLING_RATE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+HUSH_FRAME = SAMPLING_RATE // 100
+HUSH_SHARE = 0.1  # of the root mean square of the audio around: 20 dB below it
+MIN_HUSH = 0.16  # s
 QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
+MAX_OVERLAP = 3.0  # s before a cut without a pause that the next window holds as well
 MIN_REST = 1.0  # s of speech; less may be breath, or the end of a word whose time is a little off
 REST_PADDING = 0.3  # s of audio ahead of it
 
@@ -30,6 +34,7 @@ class Window:
         start, end: seconds from the start of the recording.
         speech: (start, end) of its stretches of speech, in seconds of the recording; None where
             nobody has looked for any.
+        overlap: seconds at its start that the window before it holds as well.
     """
 
     recording_id: int
@@ -38,6 +43,7 @@ class Window:
     start: float
     end: float
     speech: tuple[tuple[float, float], ...] | None = None
+    overlap: float = 0.0
 
 
 def halve(window: Window) -> tuple[Window, Window]:
@@ -107,3 +113,26 @@ def find_quietest(samples: NDArray[np.float32], begin: int, end: int) -> int:
     # Of equally quiet places (digital silence) the last one wastes the least of a window.
     last_minimum = len(stretch_energy) - 1 - int(np.argmin(stretch_energy[::-1]))
     return begin + last_minimum + width // 2
+
+
+def find_pause(samples: NDArray[np.float32], begin: int, end: int) -> int | None:
+    """A place in the longest hush between two others, as a sample index; None if there is none.
+
+    Args:
+        samples: float32 [num_samples], whose loudness is the measure.
+
+    The mouth that closes for a "p" makes a hush as well, but a shorter one.
+    """
+    num_frames = (end - begin) // HUSH_FRAME
+    frames = samples[begin : begin + num_frames * HUSH_FRAME].reshape(num_frames, HUSH_FRAME)
+    loudness = np.sqrt(np.mean(np.square(samples, dtype=np.float64)))
+    is_loud = np.sqrt(np.mean(np.square(frames, dtype=np.float64), axis=1)) > HUSH_SHARE * loudness
+    edges = np.concatenate(([-1], np.flatnonzero(is_loud), [num_frames]))
+    lengths = np.diff(edges) - 1
+    longest = len(lengths) - 1 - int(np.argmax(lengths[::-1]))  # of equals the last
+    if lengths[longest] * HUSH_FRAME < MIN_HUSH * SAMPLING_RATE:
+        return None
+    first, last = int(edges[longest]) + 1, int(edges[longest + 1])
+    middle = (first + last) * HUSH_FRAME // 2
+    # Its middle; or near its end, as that wastes less of a window.
+    return begin + max(middle, last * HUSH_FRAME - SAMPLING_RATE // 2)

@@ -7,6 +7,7 @@ the answer is no: to do a recording again costs time, to pass over it costs its 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -47,6 +48,20 @@ def are_complete(outputs: Sequence[Output], source: Path | None) -> bool:
     if None in spoken.values() or len(set(spoken.values())) != 1:
         return False
     return any(spoken.values()) or not _PROOF.isdisjoint(spoken)
+
+
+def warnings_in(outputs: Sequence[Output]) -> list[str]:
+    """What the JSON among complete results warns of, one line each: losses, and lesser things.
+
+    No other format holds it.
+    """
+    for output in outputs:
+        if output.format == "json" and output.path is not None:
+            with contextlib.suppress(OSError, ValueError):
+                warnings = load_json(output.path.read_text(encoding="utf-8-sig")).warnings
+                if isinstance(warnings, tuple):  # other programs may keep other things there
+                    return [str(line) for line in warnings]
+    return []
 
 
 def _are_current(paths: Sequence[Path], source: Path) -> bool:

@@ -22,7 +22,11 @@ _MEDIA = """
     .rmvb .snd .sph .spx .tak .ts .tta .vob .voc .w64 .wav .wave .weba .webm .wma .wmv .wtv .wv
 """
 MEDIA_SUFFIXES = frozenset(_MEDIA.split())
-"""Suffixes that a result's own takes the place of; any other is part of the name and stays."""
+"""Suffixes that a result's own takes the place of; any other is part of the name and stays.
+
+They are those of the media that folders are searched for, and ".raw": a.raw that was named by
+itself gives a.srt as well, though no folder is searched for such files.
+"""
 
 
 class Source(Protocol):
@@ -73,7 +77,12 @@ class Plan:
 
 
 def plan_outputs(
-    sources: Sequence[Source], *, formats: Sequence[str], output: str | None, any_folder: bool
+    sources: Sequence[Source],
+    *,
+    formats: Sequence[str],
+    output: str | None,
+    any_folder: bool,
+    other_inputs: Iterable[str | Path] = (),
 ) -> Plan:
     """Decide where every result goes, without a change to the disk.
 
@@ -84,9 +93,10 @@ def plan_outputs(
             "-" for standard output. None: standard output for one file in one format, else
             beside the media.
         any_folder: whether the user named a folder, so that the number of files is by chance.
+        other_inputs: further files of the user's that no result may take the place of.
 
     Raises:
-        UsageError: the places cannot be meant: two results in one, a result over a source, or
+        UsageError: the places cannot be meant: two results in one, a result over an input, or
             standard output for more than it can hold.
     """
     chosen = tuple(dict.fromkeys(resolve_format(name) for name in formats))
@@ -107,7 +117,7 @@ def plan_outputs(
         plan = Plan(
             tuple(tuple(Output(f, _place(source, f, folder)) for f in chosen) for source in sources)
         )
-    _check_clashes(sources, plan)
+    _check_clashes(sources, plan, other_inputs)
     return plan
 
 
@@ -160,10 +170,13 @@ def _place(source: Source, format: str, folder: Path | None) -> Path:
     return media.parent / (stem + SUFFIXES[format])
 
 
-def _check_clashes(sources: Sequence[Source], plan: Plan) -> None:
-    """Refuse two results at one place, and a result in the place of a source."""
-    named = ((source.path, source.name) for source in sources)
-    inputs = {os.path.realpath(path): name for path, name in named if path is not None}
+def _check_clashes(
+    sources: Sequence[Source], plan: Plan, other_inputs: Iterable[str | Path]
+) -> None:
+    """Refuse two results at one place, and a result in the place of an input."""
+    named = [(path, str(path)) for path in other_inputs]
+    named += [(source.path, source.name) for source in sources if source.path is not None]
+    inputs = {os.path.realpath(path): name for path, name in named}
     owners: dict[str, str] = {}
     hint = "rename one of them, or give one a run and an -o FOLDER of its own"
     for source, outputs in zip(sources, plan.outputs, strict=True):

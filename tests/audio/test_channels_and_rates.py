@@ -160,7 +160,7 @@ def test_times_for_people() -> None:
     assert span(5.0, 5.0) == "0:05.0-0:05.1"
 
 
-def test_near_stretches_are_one_and_many_are_counted() -> None:
+def test_near_stretches_are_one_and_many_are_listed() -> None:
     notes = Notes()
     stretches = DamagedStretches(notes)
     stretches.add("damaged", 1.0, 1.2)
@@ -171,5 +171,9 @@ def test_near_stretches_are_one_and_many_are_counted() -> None:
     for minute in range(1, 8):
         stretches.add("missing", minute * 60, minute * 60 + 2)
     stretches.finish()
-    assert len(notes.damage) == 6
-    assert notes.damage[-1] == "3 more damaged stretches, 6.0 s in all"
+    assert len(notes.damage) == 8
+    assert notes.damage[-2:] == [
+        "missing audio at 6:00.0-6:02.0",
+        "missing audio at 7:00.0-7:02.0",
+    ]
+    assert notes.warnings == notes.damage

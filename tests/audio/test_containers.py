@@ -199,12 +199,6 @@ def test_an_mp4_that_lost_its_index(tmp_path: Path) -> None:
         open_audio(source_of(tmp_path / "cut.m4a"))
 
 
-def test_an_ogg_that_is_cut_short(tmp_path: Path) -> None:
-    data = make(tmp_path, "x.ogg", "vorbis", beeps(20)).read_bytes()
-    _, reader = read_file(tmp_path / "x", data[: len(data) * 6 // 10])
-    assert reader.warnings == ["the file has no end mark; it may have been cut short"]
-
-
 @pytest.mark.parametrize("kind", ["AIFF", "AU", "W64", "NIST"])
 def test_plain_files_that_are_cut_short(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"

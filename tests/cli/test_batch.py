@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 
 from asrcli.audio.sources import AS_IT_IS, Source
 from asrcli.backends.base import Recognition
+from asrcli.cli import batch
 from asrcli.cli.batch import Batch
 from asrcli.cli.interrupts import Interrupted
 from asrcli.cli.stdout import print_result
@@ -50,7 +52,7 @@ class Scripted:
     ) -> Future[Recognition]:
         future: Future[Recognition] = Future()
         if float(window.samples.max()) > 0.9:
-            future.set_exception(ZeroDivisionError("too loud"))
+            future.set_exception(ZeroDivisionError("too\n  loud\n"))
             return future
         spoken = float(window.samples.max()) > 0
         half = (window.end - window.start) / 2
@@ -84,6 +86,7 @@ def transcribe(
     output: Path | str | None = None,
     is_terminal: bool = False,
     quiet: bool = False,
+    verbose: bool = False,
     skip_existing: bool = False,
 ) -> tuple[int, list[str]]:
     """Run a batch; returns the number of failures and the lines on stderr.
@@ -92,7 +95,9 @@ def transcribe(
     """
     file = io.StringIO()
     # A terminal where nothing moves, so that all there is are lines.
-    console = StderrConsole(file=file, is_terminal=is_terminal, width=300, quiet=quiet)
+    console = StderrConsole(
+        file=file, is_terminal=is_terminal, width=300, quiet=quiet, verbose=verbose
+    )
     work = plan_work(
         [str(path) for path in inputs],
         patterns=(),
@@ -160,8 +165,56 @@ def test_lost_words_are_told_and_counted(tmp_path: Path) -> None:
     write_wave(tmp_path / "a.wav", tone)
     num_failed, lines = transcribe([tmp_path / "a.wav"], "srt", output=tmp_path / "a.srt")
     assert num_failed == 1
-    assert f"warning: {tmp_path}/a.wav: 0.0-2.0 s: no end" in lines
+    assert lines == [f"error: {tmp_path}/a.wav: 0.0-2.0 s: no end"]
     assert "one two." in (tmp_path / "a.srt").read_text()
+    assert transcribe([tmp_path / "a.wav"], "srt", output=tmp_path / "a.srt", quiet=True) == (
+        num_failed,
+        lines,
+    )
+
+
+def test_damage_is_told_in_quiet_as_well(tmp_path: Path) -> None:
+    """Other warnings are not."""
+    tone = 0.3 * np.sin(np.arange(2 * RATE) / 10).astype(np.float32)
+    cut = write_wave(tmp_path / "cut.wav", tone)
+    cut.write_bytes(cut.read_bytes()[:-RATE])
+    short = write_wave(tmp_path / "short.wav", np.zeros(100, np.float32))
+    line = f"{cut}: the file ends at 0:01.5, its header says 0:02.0"
+    for quiet in (False, True):
+        num_failed, lines = transcribe([cut, short], output=tmp_path / "out", quiet=quiet)
+        assert num_failed == 1
+        assert lines[0] == f"error: {line}"
+        assert any("too short to hold a word" in line for line in lines) is not quiet
+        assert lines[-2].startswith("1 of 2 files done, 1 failed · ")
+        assert lines[-1] == f"  {line}"
+
+
+def test_many_losses_are_shortened_on_stderr_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_wave(tmp_path / "a.wav", np.full(2 * RATE, 0.3, np.float32))
+    losses = tuple(f"{second}.0-{second}.5 s: no end" for second in range(13))
+    submit = Scripted.submit
+
+    def losing(backend: Scripted, window: Window, options: Options) -> Future[Recognition]:
+        future: Future[Recognition] = Future()
+        heard = submit(backend, window, options).result()
+        future.set_result(dataclasses.replace(heard, losses=losses))
+        return future
+
+    monkeypatch.setattr(Scripted, "submit", losing)
+    num_failed, lines = transcribe([path], "json", output=tmp_path / "a.json")
+    assert num_failed == 1
+    assert lines == [
+        *(f"error: {path}: {loss}" for loss in losses[:10]),
+        f"error: {path}: 3 more losses",
+        "hint: --verbose shows them, and JSON (-f json) holds them",
+    ]
+    assert json.loads((tmp_path / "a.json").read_text())["warnings"] == list(losses)
+    _, lines = transcribe([path], "json", output=tmp_path / "a.json", verbose=True)
+    assert [line for line in lines if line.startswith("error: ")] == [
+        f"error: {path}: {loss}" for loss in losses
+    ]
 
 
 def test_results_lie_beside_the_media(talks: Path) -> None:
@@ -206,6 +259,31 @@ def test_many_files_share_stdout(talks: Path, capsys: pytest.CaptureFixture[str]
     assert [row["text"] for row in rows] == ["one two. one two.", "", "one two. one two."]
     transcribe(files, output="-")
     assert capsys.readouterr().out == "one two.\none two.\n\none two.\none two.\n"
+
+
+def test_json_lines_name_files_as_programs_can_open_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = (b"a\xfe.wav", b"a\xff.wav", b"line\nfeed.wav", "강의.wav".encode())
+    tone = 0.3 * np.sin(np.arange(2 * RATE) / 10).astype(np.float32)
+    files = [write_wave(tmp_path / os.fsdecode(name), tone) for name in names]
+    transcribe(files, "json", output="-")
+    out = capsys.readouterr().out
+    assert out.encode("utf-8")  # no lone surrogates
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [os.fsencode(row["file"]) for row in rows] == [os.fsencode(path) for path in files]
+    assert all(Path(row["file"]).is_file() for row in rows)
+
+
+def test_standard_input_keeps_its_name_in_json_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_wave(tmp_path / "a.wav", np.full(RATE, 0.3, np.float32))
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        transcribe([path, Path("-")], "json", output="-")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["file"] for row in rows] == [str(path), "stdin"]
 
 
 def test_a_place_that_goes_bad_loses_no_text(
@@ -303,6 +381,15 @@ def test_a_stop_says_how_to_go_on(talks: Path, monkeypatch: pytest.MonkeyPatch) 
     ]
     code, lines = transcribe([talks], output="-")
     assert lines[-1] == "stopped: 1 of 6 files done, 3 failed"
+
+
+def test_a_signal_that_came_out_as_another_error_is_no_failure_of_a_file(
+    talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "interruption", lambda: Interrupted(signal.SIGTERM))
+    code, lines = transcribe([talks / "0_loud.wav", talks / "c.mp3"], "vtt")
+    assert code == -143
+    assert lines[0] == "stopped: 0 of 2 files done"
 
 
 def test_nobody_reads_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,196 @@ def test_one_that_is_missing_leaves_the_others(run: Run, folders: tuple[str, str
     ]
 
 
+@pytest.mark.parametrize("name", [None, "m.tsv", "a.text", ".a.txt"])
+def test_references_without_texts(run: Run, tmp_path: Path, name: str | None) -> None:
+    for folder in ("references", "transcripts"):
+        (tmp_path / folder).mkdir()
+    if name is not None:
+        (tmp_path / "references" / name).write_text("file\ttext\na.wav\tone\n")
+    places = ("--references", f"{tmp_path}/references", "--transcripts", f"{tmp_path}/transcripts")
+    code, out, err = run("evaluate", *places, "--quiet")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f"error: {tmp_path}/references: no .txt files in this folder",
+        "hint: --references takes a folder of .txt files or a manifest",
+    ]
+
+
+def test_suffixes_in_capitals(run: Run, folders: tuple[str, str]) -> None:
+    references, transcripts = folders
+    for folder in folders:
+        for name in ("a", "sub/b"):
+            (Path(folder) / f"{name}.txt").rename(Path(folder) / f"{name}.TXT")
+    code, out, err = run("evaluate", "--references", references, "--transcripts", transcripts)
+    assert (code, out.splitlines()[3].split()[:3]) == (0, ["total,", "2", "files"])
+    assert err == "2 files of unknown language: --language en reads English numbers\n"
+
+
+def test_a_transcript_of_another_recording_is_not_scored(
+    run: Run, folders: tuple[str, str]
+) -> None:
+    references, transcripts = folders
+    (Path(references) / "sub" / "a.txt").write_text("something else")
+    arguments = ("--references", references, "--transcripts", transcripts, "-l", "en")
+    code, out, err = run("evaluate", *arguments)
+    message = f"sub/a: no transcript of its own ({transcripts}/a.txt is that of a)"
+    assert (code, out.splitlines()[3].split()[:3]) == (1, ["total,", "2", "files"])
+    assert err.splitlines() == [
+        f"error: {message}", "2 of 3 files scored, 1 failed", f"  {message}",
+    ]  # fmt: skip
+
+
+def test_transcripts_further_up_are_told_of(run: Run, folders: tuple[str, str]) -> None:
+    references, transcripts = folders
+    (Path(transcripts) / "sub" / "b.txt").rename(Path(transcripts) / "b.txt")
+    arguments = ("--references", references, "--transcripts", transcripts, "-l", "en")
+    code, _, err = run("evaluate", *arguments)
+    assert (code, err) == (
+        0,
+        f"sub/b: {transcripts}/b.txt is taken for its transcript, "
+        "without the first folder of its path\n",
+    )
+
+
+def test_texts_that_cannot_be_scored(run: Run, folders: tuple[str, str]) -> None:
+    references, transcripts = folders
+    digits = "7" * 5000
+    (Path(transcripts) / "a.txt").write_text(digits)
+    arguments = ("--references", references, "--transcripts", transcripts, "-l", "en")
+    code, out, err = run("evaluate", *arguments, "-f", "json")
+    message = "a: cannot be scored (AssertionError)"
+    assert code == 1
+    assert err.splitlines() == [
+        f"error: {message}",
+        "hint: --normalizer none takes texts as they are",
+        "1 of 2 files scored, 1 failed",
+        f"  {message}",
+    ]
+    values = json.loads(out)
+    assert [file["file"] for file in values["files"]] == ["sub/b"]
+    assert values["failures"] == [message]
+    assert run("evaluate", *arguments, "--normalizer", "none", "--worst", "0").code == 0
+    (Path(transcripts) / "sub" / "b.txt").write_text(digits)
+    code, out, err = run("evaluate", *arguments)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1] == "0 of 2 files scored, 2 failed"
+
+
+def test_a_manifest_of_parts_is_told_of_once(
+    run: Run, folders: tuple[str, str], tmp_path: Path
+) -> None:
+    _, transcripts = folders
+    spoken = {"language": "en", "task": "transcribe", "segments": [], "model": "m", "text": "one"}
+    for name in ("c", "d", "e"):
+        values = json.dumps(spoken | {"duration": 60.5})
+        (Path(transcripts) / f"{name}.json").write_text(values)
+    manifest = tmp_path / "m.jsonl"
+    durations = {"c": 60.0, "d": 2.5, "e": 3}
+    rows = [{"audio": f"{n}.wav", "text": "one", "duration": d} for n, d in durations.items()]
+    manifest.write_text("\n".join(map(json.dumps, rows)))
+    places = ("--references", str(manifest), "--transcripts", transcripts)
+    code, _, err = run("evaluate", *places)
+    warning = "the text is of 2.5 s, but all 60.5 s are compared"
+    assert (code, err) == (0, f"warning: {tmp_path}/d.wav: {warning}\n")
+    manifest.write_text(json.dumps(rows[1] | {"offset": 7}))
+    assert run("evaluate", *places).err == (
+        f"warning: {manifest}: line 1: the text is of what comes after 7 s, "
+        "but all of a recording is compared\n"
+    )
+
+
+def test_patterns_without_inputs(run: Run, folders: tuple[str, str], tmp_path: Path) -> None:
+    references, transcripts = folders
+    manifest = tmp_path / "m.tsv"
+    manifest.write_text("file\ttext\na.wav\tgood\nsub/b.mp3\tgreen yields\n")
+    for place, pattern, name in (
+        (str(manifest), "*.mp3", f"{tmp_path}/sub/b.mp3"),
+        (references, "sub/*", "sub/b"),
+    ):
+        arguments = ("--references", place, "--transcripts", transcripts, "--pattern", pattern)
+        code, out, _ = run("evaluate", *arguments, "-f", "json")
+        assert code == 0
+        assert [file["file"] for file in json.loads(out)["files"]] == [name]
+    code, out, err = run("evaluate", "--references", str(manifest), "--pattern", "*.flac")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f"error: {manifest}: none of its recordings is meant",
+        "hint: nothing there matches *.flac",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--model", "whisper"], ["--multilingual"], ["--task", "transcribe"], ["--prompt", ""],
+        ["--prompt-file", "nowhere"], ["--hotwords", "a"], ["--condition-on-previous-text"],
+        ["--window", "30"], ["--no-vad"], ["--no-fallback"], ["--device", "cpu"],
+        ["--dtype", "float32"], ["--batch-size", "1"],
+    ],
+)  # fmt: skip
+def test_options_of_a_model_where_none_runs(
+    run: Run, folders: tuple[str, str], arguments: list[str]
+) -> None:
+    references, transcripts = folders
+    places = ("--references", references, "--transcripts", transcripts)
+    code, out, err = run("evaluate", *places, *arguments)
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f"error: {arguments[0]} is for a model, and with --transcripts no model runs",
+        "hint: leave out one of the two",
+    ]
+
+
+def test_what_the_environment_says_of_a_model_is_for_other_runs(
+    run: Run, folders: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    references, transcripts = folders
+    for name, value in (
+        ("MODEL", "no/such-model"),
+        ("WINDOW", "0.5"),
+        ("DEVICE", "abacus"),
+        ("DTYPE", "none"),
+        ("BATCH_SIZE", "3"),
+        ("LANGUAGE", "en"),
+    ):
+        monkeypatch.setenv(f"ASR_{name}", value)
+    places = ("--references", references, "--transcripts", transcripts)
+    code, out, err = run("evaluate", *places)
+    assert (code, err) == (0, "")
+    assert "normalizer: english\n" in out
+
+
+def test_nothing_that_was_read_is_overwritten(
+    run: Run, folders: tuple[str, str], tmp_path: Path
+) -> None:
+    references, transcripts = folders
+    (Path(transcripts) / "a.json").write_text("{}")
+    (Path(references) / "bad.txt").write_bytes(b"\xff")
+    (tmp_path / "link").symlink_to(transcripts)
+    places = ("--references", references, "--transcripts", transcripts)
+    for name in (
+        f"{transcripts}/a.json",
+        f"{transcripts}/a.txt",
+        f"{transcripts}/sub/b.txt",
+        f"{tmp_path}/link/sub/b.txt",
+        f"{references}/bad.txt",
+    ):
+        before = Path(name).read_bytes()
+        code, out, err = run("evaluate", *places, "-o", name)
+        assert (code, out) == (2, "")
+        assert err.splitlines()[0] == f"error: {name}: is an input"
+        assert Path(name).read_bytes() == before
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("words")
+    (tmp_path / "a.wav").touch()
+    arguments = (f"{tmp_path}/a.wav", "--prompt-file", str(prompt), "-o", str(prompt))
+    assert run("evaluate", *arguments).err.startswith(f"error: {prompt}: is an input\n")
+    (tmp_path / "a.txt").touch()
+    for name in ("a.wav", "a.txt"):
+        code, _, err = run("evaluate", f"{tmp_path}/a.wav", "-o", f"{tmp_path}/{name}")
+        assert (code, err.splitlines()[0]) == (2, f"error: {tmp_path}/{name}: is an input")
+
+
 def test_the_report_goes_to_a_file(run: Run, folders: tuple[str, str], tmp_path: Path) -> None:
     references, transcripts = folders
     arguments = ("evaluate", "--references", references, "--transcripts", transcripts, "-l", "en")

@@ -93,8 +93,8 @@ def check_damaged(path: Path, data: bytes, out: Path, worker: Worker, outcome: O
         known["num_samples"] / SAMPLING_RATE, abs=1e-3
     )
     for line in known["damage"]:
-        assert f"warning: {path}: {line}" in lines
-    lost = [line for line in lines if line.startswith(f"warning: {path}: ") and LOST_WORDS in line]
+        assert f"error: {path}: {line}" in lines
+    lost = [line for line in lines if line.startswith(f"error: {path}: ") and LOST_WORDS in line]
     return bool(known["damage"] or lost)
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from asrcli.audio.sources import Source
+from asrcli.cli import loading
+from asrcli.cli.interrupts import Interrupted
 from asrcli.cli.resuming import command_to_go_on
+from asrcli.progress import BatchProgress
 from tests.cli.conftest import Run
 from tests.cli.runs import RATE, write_wave
-from tests.cli.test_batch import transcribe
+from tests.cli.test_batch import Scripted, transcribe
 
 NO_MODEL = ("-m", "no/such-model")  # whoever loads it fails
 FORMATS = ("-f", "srt", "-f", "json")
@@ -101,6 +108,21 @@ def test_an_empty_subtitle_file_alone_proves_nothing(talks: Path) -> None:
     assert lines[1].startswith("1 of 3 files done, 2 skipped · ")
 
 
+def test_what_was_lost_is_said_again(run: Run, talks: Path) -> None:
+    """The exit code is of this run, in which nothing was lost."""
+    loud = 0.8 * np.sin(np.arange(2 * RATE) / 10).astype(np.float32)
+    write_wave(talks / "b.wav", loud)
+    assert transcribe([talks], *FORMATS[1::2])[0] == 1
+    command = ("transcribe", str(talks), *FORMATS, "--skip-existing", *NO_MODEL)
+    warning = f"warning: {talks}/b.wav: skipped, with a result that warns: 0.0-2.0 s: no end\n"
+    assert run(*command) == (0, "", f"{warning}0 of 3 files done, 3 skipped\n")
+    assert run(*command, "--quiet") == (0, "", "")
+    written = json.loads((talks / "b.json").read_text())
+    written["warnings"] += ["\x1b[1m", "holds no audio"]
+    (talks / "b.json").write_text(json.dumps(written) + "\n")
+    assert "no end (and 2 more)\n" in run(*command).err
+
+
 def test_protected_results_that_are_complete_are_in_nobodys_way(run: Run, talks: Path) -> None:
     transcribe([talks], "vtt")
     for result in talks.glob("*.vtt"):
@@ -166,6 +188,41 @@ def test_a_look_ahead_names_what_cannot_be_read(run: Run, talks: Path) -> None:
     ]
 
 
+def test_a_look_ahead_names_folders_that_cannot_be_listed(
+    run: Run, talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = talks / "secret"
+    secret.mkdir()
+    scandir = os.scandir
+
+    def refusing(path: Path) -> object:
+        # Permissions would not keep root out.
+        if path == secret:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    code, out, err = run("transcribe", str(talks), "--dry-run", "-f", "srt")
+    assert (code, err) == (1, f"error: {secret}: is a folder\n")
+    assert [line.partition(" → ")[0] for line in out.splitlines()] == [
+        f"{talks}/{name}.wav" for name in ("a", "b", "silent")
+    ]
+
+
+def test_a_prompt_file_is_not_replaced(run: Run, talks: Path) -> None:
+    prompt = talks / "a.txt"
+    prompt.write_text("Acme Inc.\n")
+    command = ("transcribe", str(talks), "--prompt-file", str(prompt), *NO_MODEL)
+    for options in ((), ("--dry-run",), ("--skip-existing",), ("-f", "srt", "-f", "text")):
+        code, out, err = run(*command, *options)
+        assert (code, out) == (2, "")
+        assert err.startswith(
+            f"error: the result of {talks}/a.wav would overwrite the input {prompt} at {prompt}\n"
+        )
+    assert run(*command, "-f", "srt", "--dry-run").code == 0
+    assert prompt.read_text() == "Acme Inc.\n"
+
+
 def test_a_look_ahead_finds_places_that_cannot_be_written(run: Run, talks: Path) -> None:
     (talks / "a.srt").mkdir()
     code, out, err = run("transcribe", str(talks), "-f", "srt", "--dry-run")
@@ -174,6 +231,118 @@ def test_a_look_ahead_finds_places_that_cannot_be_written(run: Run, talks: Path)
 
 
 # How to go on
+
+
+def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a signal come before the result of the file with this name is taken."""
+    finish = BatchProgress.finish
+
+    def finish_or_stop(progress: BatchProgress, source: Source) -> None:
+        finish(progress, source)
+        if source.relative.name == name:
+            raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(BatchProgress, "finish", finish_or_stop)
+
+
+def test_old_results_are_not_taken_for_new_ones(
+    talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcribe([talks], "vtt")
+    stop_at("b.wav", monkeypatch)
+    for name in ("b", "silent"):
+        code, lines = transcribe([talks], "vtt")
+        assert code == -143
+        assert lines == [
+            "stopped: 1 of 3 files done",
+            f"hint: --skip-existing would take old results for new ones, {talks}/{name}.vtt for "
+            "one: delete them first, or run the whole command again",
+        ]
+        (talks / f"{name}.vtt").unlink()
+    _, lines = transcribe([talks], "vtt")
+    assert lines[-1] == f"hint: asr transcribe {talks} --skip-existing goes on from here"
+
+
+def test_an_old_result_of_what_failed_is_not_taken_for_a_new_one(talks: Path) -> None:
+    transcribe([talks], "vtt")
+    write_wave(talks / "b.wav", np.full(RATE, 0.99, np.float32))  # too loud for the backend
+    os.utime(talks / "b.wav", (1_000_000, 1_000_000))
+    num_failed, lines = transcribe([talks], "vtt")
+    assert num_failed == 1
+    assert lines[-1].startswith(
+        f"hint: --skip-existing would take old results for new ones, {talks}/b.vtt for one: "
+    )
+    (talks / "b.vtt").unlink()
+    _, lines = transcribe([talks], "vtt")
+    assert lines[-1] == f"hint: asr transcribe {talks} --skip-existing goes on from here"
+
+
+def test_results_with_losses_are_new_all_the_same(
+    talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_wave(talks / "a.wav", np.full(RATE, 0.8, np.float32))
+    stop_at("silent.wav", monkeypatch)
+    _, lines = transcribe([talks], "vtt")
+    assert lines[-2:] == [
+        "stopped: 1 of 3 files done, 1 failed",
+        f"hint: asr transcribe {talks} --skip-existing goes on from here",
+    ]
+
+
+ENVIRONMENT = {
+    "ASR_MODEL": "no one's",
+    "ASR_FORMAT": "srt json",
+    "ASR_LANGUAGE": "Korean",
+    "ASR_WINDOW": "20",
+    "ASR_DEVICE": "cpu",
+    "ASR_DTYPE": "float32",
+    "ASR_BATCH_SIZE": "2",
+}
+
+
+def test_the_command_holds_what_the_environment_said(
+    run: Run, talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been said for that run alone."""
+    monkeypatch.setattr(loading, "load", lambda *_: nullcontext(Scripted()))
+    write_wave(talks / "b.wav", np.full(RATE, 0.99, np.float32))  # too loud for the backend
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    arguments = ["transcribe", "--no-vad", "--dtype", "auto", "-l", "ko", "--", str(talks)]
+    code, _, err = run(*arguments)
+    assert code == 1
+    command = err.splitlines()[-1].removeprefix("hint: ").removesuffix(" goes on from here")
+    assert shlex.split(command) == [
+        "asr",
+        *arguments[:6],
+        *("--model", "no one's", "--format", "srt", "--format", "json", "--window", "20"),
+        *("--device", "cpu", "--batch-size", "2", "--skip-existing"),
+        *arguments[6:],
+    ]
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name)
+    code, out, _ = run(*shlex.split(command)[1:3], "--dry-run", *shlex.split(command)[3:])
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            f"{talks}/a.wav → {talks}/a.srt, {talks}/a.json (exist, skipped)",
+            f"{talks}/silent.wav → {talks}/silent.srt, {talks}/silent.json (exist, skipped)",
+            f"{talks}/b.wav → {talks}/b.srt, {talks}/b.json",
+        ],
+    )
+
+
+def test_formats_in_one_value_of_the_environment(
+    run: Run, talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "load", lambda *_: nullcontext(Scripted()))
+    write_wave(talks / "b.wav", np.full(RATE, 0.99, np.float32))
+    monkeypatch.setenv("ASR_FORMAT", "srt,vtt")
+    monkeypatch.setenv("ASR_MODEL", "")
+    err = run("transcribe", "--no-vad", str(talks)).err
+    assert err.splitlines()[-1] == (
+        f"hint: asr transcribe --no-vad {talks} --format srt,vtt --skip-existing goes on from here"
+    )
 
 
 @pytest.mark.parametrize(

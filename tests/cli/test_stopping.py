@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from asrcli.cli import running
+from asrcli.console import internal_error
 from tests.checkpoints import GLM
 from tests.checkpoints.speech_bank import SpeechBank
+from tests.cli.conftest import Run
 from tests.cli.runs import environment, write_wave
 
 # Says when asr has the word: what comes before, Python's own start, is out of its reach.
@@ -78,6 +81,48 @@ def test_a_signal_that_is_ignored_stays_ignored(clips: list[Path], tmp_path: Pat
         process.communicate(timeout=300)
     assert process.returncode == 0
     assert (tmp_path / "out" / "0.txt").read_text()
+
+
+# A library that makes its own of every exception, as it is imported above all, and ours that
+# takes it for a fault of the model.
+WRAPPING = """
+import os, signal, sys
+from asrcli.cli import running
+from asrcli.errors import CheckpointError
+def app(**_):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+    except BaseException as error:
+        raise {error} from error
+running.app = app
+sys.exit(running.run([]))
+"""
+
+
+@pytest.mark.parametrize(
+    "error", ["CheckpointError('no such model')", "ImportError('x')", "SystemExit(1)"]
+)
+def test_a_signal_that_comes_out_as_another_error(error: str) -> None:
+    program = WRAPPING.format(error=error)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment())
+    assert (done.returncode, done.stdout, done.stderr) == (143, b"", b"")
+
+
+def test_a_fault_of_many_lines_is_told_in_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CUDA's are."""
+
+    def app(**_: object) -> None:
+        raise RuntimeError("CUDA error: out of luck\n  For debugging, pass X=1\n\n")
+
+    monkeypatch.setattr(running, "app", app)
+    assert run() == (
+        1,
+        "",
+        "error: internal error (RuntimeError: CUDA error: out of luck For debugging, pass X=1)\n"
+        "hint: --verbose shows where\n",
+    )
+    assert internal_error(KeyError()) == "internal error (KeyError)"
 
 
 # What becomes of stderr, as a shell would have it; "exit" keeps a command's own exit code.

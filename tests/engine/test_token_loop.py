@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -103,6 +104,25 @@ def test_any_slots_and_any_order(start: Callable[..., Engine], num_slots: int, s
     numbers = list(range(NUM_REQUESTS))
     random.Random(seed).shuffle(numbers)
     check_all([engine.submit(build_spliced_request(number)) for number in numbers], numbers)
+
+
+def test_numbers_out_of_range_stay_with_their_row(start: Callable[..., Engine]) -> None:
+    """NaN, as float16 gives where it overflows, fails one request: not those beside it, nor those
+    that get its slot."""
+    engine = start(num_slots=3)
+    numbers = list(range(12))
+    requests = {number: build_spliced_request(number) for number in numbers}
+    broken = {0, 4, 5}
+    for number in broken:
+        requests[number].input_features.fill_(float("nan"))
+    requests[5] = replace(requests[5], sampling=replace(requests[5].sampling, temperature=0.8))
+    futures = [engine.submit(requests[number]) for number in numbers]
+    for number, future in zip(numbers, futures, strict=True):
+        if number in broken:
+            with pytest.raises(EngineError, match="left the range"):
+                future.result(TIMEOUT)
+        else:
+            check(future.result(TIMEOUT), alone(number))
 
 
 def test_staggered_admission(start: Callable[..., Engine]) -> None:

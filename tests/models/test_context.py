@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from asrcli.models.context import fit_context
 from asrcli.options import Options
 
@@ -11,8 +13,8 @@ def letters(text: str) -> list[int]:
     return [ord(letter) for letter in text]
 
 
-def fit(at_most: int, **options: str) -> str:
-    return "".join(map(chr, fit_context(letters, Options(**options), at_most)))  # type: ignore[arg-type]
+def fit(at_most: int, **options: Any) -> str:
+    return "".join(map(chr, fit_context(letters, Options(**options), at_most)))
 
 
 def test_all_of_it_where_it_fits() -> None:
@@ -20,11 +22,22 @@ def test_all_of_it_where_it_fits() -> None:
     assert fit(99) == ""
 
 
-def test_the_start_is_cut_and_hotwords_stay() -> None:
-    assert fit(8, prompt="abcdef", previous_text="ghijkl") == "f ghijkl"
-    assert fit(8, hotwords="Ada", prompt="abcdef", previous_text="ghijkl") == "Adahijkl"
+def test_what_the_user_says_stays_in_every_window() -> None:
+    assert fit(8, prompt="abcdef", previous_text="ghijkl") == "abcdefkl"
+    assert fit(8, hotwords="Ada", prompt="abcd", previous_text="ghijkl") == "Ada abcd"
 
 
-def test_hotwords_take_half_at_most() -> None:
-    assert fit(8, hotwords="abcdefghijkl", previous_text="mnopqrst") == "abcdqrst"
-    assert fit(8, hotwords="abcdefghijkl") == "abcd"
+def test_the_start_is_cut() -> None:
+    assert fit(4, prompt="abcdef") == "cdef"
+    assert fit(4, hotwords="abcdef") == "cdef"
+
+
+def test_hotwords_keep_half_of_the_room_or_what_the_prompt_leaves() -> None:
+    assert fit(8, hotwords="abcdef", prompt="mnopqrst") == "cdefqrst"
+    assert fit(8, hotwords="abcdefgh", prompt="mn") == "cdefghmn"
+
+
+def test_room_is_kept_for_what_was_said_before_where_windows_are_to_be_told() -> None:
+    told = {"hotwords": "abcdefghij", "condition_on_previous_text": True}
+    assert fit(8, **told) == "efghij"
+    assert fit(8, **told, previous_text="mnopqrst") == "efghijst"

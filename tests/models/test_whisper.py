@@ -177,7 +177,7 @@ def test_long_prompts_lose_their_start_and_say_so() -> None:
     words = [f"w{i}" for i in range(300)]
     options = Options(language="en", prompt=" ".join(words))
     assert processor("multilingual").check(options) == (
-        "the prompt is longer than 223 tokens: its start is cut",
+        "prompt and hotwords are longer than 223 tokens: their start is cut",
     )
     assert prompt("multilingual", options) == (50361, *range(77, 300), 50258, 50259, 50359)
     short = Options(language="en", prompt=" ".join(words[:223]))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asrcli.writers import FORMATS, SUFFIXES, render
-from asrcli.writers.completeness import are_complete
+from asrcli.writers.completeness import are_complete, warnings_in
 from asrcli.writers.outputs import Output
 from tests.writers.transcripts import NOTHING, make
 
@@ -161,3 +162,20 @@ def test_bytes_that_are_not_utf8(media: Path, format: str) -> None:
     path = media.with_suffix(SUFFIXES[format])
     path.write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\ncaf\xe9\n")
     assert not are_complete([Output(format, path)], media)
+
+
+def test_warnings_are_found_in_json_alone(media: Path) -> None:
+    outputs = [Output(format, media.with_suffix(SUFFIXES[format])) for format in ("srt", "json")]
+    assert warnings_in(outputs) == []
+    lines = ("damaged audio at 0:01.0-0:02.0", "holds no audio")
+    text = render(dataclasses.replace(SPEECH, warnings=lines), "json")
+    media.with_suffix(".srt").write_text(render(SPEECH, "srt"))
+    media.with_suffix(".json").write_text(text)
+    assert warnings_in(outputs) == list(lines)
+    assert warnings_in(outputs[:1]) == []
+    assert warnings_in([Output("json", None)]) == []
+    for odd in (None, 7, "line", {"line": 1}):
+        media.with_suffix(".json").write_text(json.dumps({**json.loads(text), "warnings": odd}))
+        assert warnings_in(outputs) == []
+    media.with_suffix(".json").write_text("[")
+    assert warnings_in(outputs) == []

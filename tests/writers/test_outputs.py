@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from asrcli.audio.sources import MEDIA_SUFFIXES as SEARCHED_FOR
 from asrcli.errors import UsageError
-from asrcli.writers.outputs import MEDIA_SUFFIXES, Output, Plan
+from asrcli.writers.outputs import MEDIA_SUFFIXES, Output, Plan, plan_outputs
 from tests.writers.plans import STDIN, Recording, found, named, plan, targets
 
 # Places
@@ -76,9 +77,9 @@ def test_only_the_suffix_of_media_is_replaced(name: str, result: str) -> None:
     assert os.fsencode(str(group[0].path)) == os.fsencode(f"d/{result}")
 
 
-def test_every_suffix_that_folders_are_searched_for_is_replaced() -> None:
-    sources = pytest.importorskip("asrcli.audio.sources")
-    assert sources.MEDIA_SUFFIXES <= MEDIA_SUFFIXES
+def test_the_suffixes_that_are_replaced_are_those_that_folders_are_searched_for() -> None:
+    assert sorted(MEDIA_SUFFIXES - SEARCHED_FOR) == [".raw"]
+    assert SEARCHED_FOR <= MEDIA_SUFFIXES
 
 
 # A file that is named by -o
@@ -208,3 +209,29 @@ def test_a_result_never_overwrites_an_input(work: Path) -> None:
         plan(named("a.mp3", "b.mp3"), "srt", output="out")
     with pytest.raises(UsageError, match=r"result of a\.mp3 would overwrite the input a\.txt"):
         plan(named("a.mp3", "a.txt"), "text")
+
+
+def test_a_result_never_overwrites_what_else_is_read(work: Path) -> None:
+    (work / "talks").mkdir()
+    (work / "talks" / "a.txt").write_text("Acme Inc.")
+    (work / "link.txt").symlink_to("talks/a.txt")
+    for prompt, output in (("talks/a.txt", None), ("link.txt", "talks"), ("./talks/a.txt", None)):
+        with pytest.raises(UsageError) as caught:
+            plan_outputs(
+                found("talks", "a.flac"),
+                formats=["text"],
+                output=output,
+                any_folder=True,
+                other_inputs=[prompt],
+            )
+        assert str(caught.value) == (
+            f"the result of talks/a.flac would overwrite the input {prompt} at talks/a.txt"
+        )
+    beside = plan_outputs(
+        named("talks/a.flac"),
+        formats=["json", "srt"],
+        output=None,
+        any_folder=False,
+        other_inputs=["talks/a.txt"],
+    )
+    assert targets(beside) == [["talks/a.json", "talks/a.srt"]]
