@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from asrcli.windows import Window
 
 _FAULTS = {"length": "unfinished", "loop": "loop"}
+MAX_ENDS = 3  # early ends of a window's text behind which it is listened to once more
 NO_SPEECH_THRESHOLD = 0.6  # a window that is likelier than this to be silent names no language
 
 
@@ -199,10 +200,12 @@ class Attempts:
         if rest is None:
             settle(job.future, best)
             return
-        if not best.segments or not job.options.fallback:
+        if not best.segments or not job.options.fallback or job.num_ends == MAX_ENDS:
             settle(job.future, retries.note_unheard(best, rest))
             return
-        behind = replace(job, window=rest, on_partial=None, future=Future())
+        behind = replace(
+            job, window=rest, on_partial=None, future=Future(), num_ends=job.num_ends + 1
+        )
 
         def done(future: Future[Recognition]) -> None:
             if not pass_on_failure(future, job.future):

@@ -17,13 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Job:
-    """A window on its way to its text."""
+    """A window on its way to its text.
+
+    Attributes:
+        on_partial: is shown drafts of the text.
+        is_half: whether it is one of the halves of a window.
+        num_ends: how often the text had come to an end ahead of the speech in this window.
+    """
 
     window: Window
     options: Options
     on_partial: Callable[[str], None] | None
     future: Future[Recognition]
     is_half: bool = False
+    num_ends: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -232,6 +232,11 @@ def test_speech_behind_the_end_without_fallback_is_told(attempt: Callable[..., A
     assert len(conversation.prepared) == 1
 
 
+def up_to_a_second(window: Window) -> list[Segment]:
+    text = f"{window.start:.0f}"
+    return [Segment(id=0, start=window.start, end=window.start + 1.0, text=text)]
+
+
 @pytest.mark.parametrize(
     ("detection", "options", "expected"),
     [
@@ -247,11 +252,21 @@ def test_in_which_language_parts_are_heard(
     _, conversation = attempt(
         lambda window: False,
         10.0,
-        says=lambda window: [Segment(id=0, start=60.0, end=63.0, text="Yes.")],
+        says=up_to_a_second,
         speech=((61.0, 63.0), (66.0, 68.0)),
         detection=detection,
         **options,
     )
-    (_, _, first), (start, end, language) = conversation.prepared
-    assert (start, end, language) == (pytest.approx(65.7), 70.0, expected)
+    (_, _, first), (start, end, language), *_ = conversation.prepared
+    assert (start, end, language) == (61.0, 70.0, expected)
     assert first == options.get("language")
+
+
+def test_what_ends_early_again_and_again_is_given_up(attempt: Callable[..., Any]) -> None:
+    recognition, conversation = attempt(
+        lambda window: False, 10.0, says=up_to_a_second, speech=((60.0, 70.0),)
+    )
+    assert [window[0] for window in conversation.prepared] == [60.0, 61.0, 62.0, 63.0]
+    assert [segment.text for segment in recognition.segments] == ["60", "61", "62", "63"]
+    assert recognition.warnings == ("64.0-70.0 s: speech was detected here, but no words",)
+    assert [retry.reason for retry in recognition.retries] == ["unheard"] * 3

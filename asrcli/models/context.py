@@ -32,10 +32,11 @@ def fit_context(encode: Callable[[str], list[int]], options: Options, at_most: i
             return whole
         hints = encode(options.hints)
     else:
-        prompt = encode(options.prompt or "")
-        hotwords = _end(encode(options.hotwords or ""), max(room // 2, room - len(prompt)))
+        prompt = encode((options.prompt or "").strip())
+        hotwords = encode((options.hotwords or "").strip())
+        hotwords = _end(hotwords, max(room // 2, room - len(prompt)))
         hints = hotwords + _end(prompt, room - len(hotwords))
-    return hints + _end(encode(options.previous_text or ""), at_most - len(hints))
+    return hints + _end(encode((options.previous_text or "").strip()), at_most - len(hints))
 
 
 def _end(ids: list[int], num_ids: int) -> list[int]:

@@ -1,7 +1,7 @@
 """Train a tiny checkpoint from nothing: ``python -m tests.checkpoints.train qwen3-asr``.
 
-Needs flite and espeak-ng. Writes the checkpoint to ``tests/data``, in about an hour on one core;
-``python -m tests.checkpoints.train speech`` makes the test speech beside it.
+Needs flite and espeak-ng. Writes the checkpoint to ``tests/data``, in an hour and a quarter on
+one core; ``python -m tests.checkpoints.train speech`` makes the test speech beside it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ from asrcli.models import base, registry
 from asrcli.models.base import Model
 from asrcli.options import Options
 from asrcli.recognizer import Recognizer
-from asrcli.windows import Window, cut
+from asrcli.transcript import Segment
+from asrcli.windows import Stitcher, Window, cut
 from tests.cli.runs import Outcome, asr, write_wave
 from tests.speech import read
 
@@ -342,11 +343,23 @@ def test_it_gets_hotwords_and_windows(recognizer: Recognizer, installed: Install
     segments = recognizer.transcribe(installed.wave, options).segments
     cuts = windows(installed.wave, 1.0)
     assert len(cuts) >= 3
-    assert [(s.start, s.end) for s in segments] == [(w.start, w.end) for w in cuts]
-    texts = [segment.text for segment in segments]
-    assert texts == [say(recognizer._model, window, options) for window in cuts]
-    assert texts != [say(recognizer._model, window, Options()) for window in cuts]
-    assert len(set(texts)) > 1
+    expected, plain = (sewn(recognizer, cuts, each) for each in (options, Options()))
+    assert [(s.start, s.end, s.text) for s in segments] == expected
+    assert [text for _, _, text in expected] != [text for _, _, text in plain]
+    assert len({segment.text for segment in segments}) > 1
+
+
+def sewn(
+    recognizer: Recognizer, cuts: list[Window], options: Options
+) -> list[tuple[float, float, str]]:
+    """What it says in windows that overlap where there is no pause."""
+    stitcher = Stitcher()
+    for window in cuts:
+        text = say(recognizer._model, window, options)
+        segment = Segment(id=0, start=window.start, end=window.end, text=text)
+        overlap = (window.start, window.start + window.overlap) if window.overlap else None
+        stitcher.add([segment], overlap)
+    return [(segment.start, segment.end, segment.text) for segment in stitcher.segments]
 
 
 @pytest.mark.parametrize(
