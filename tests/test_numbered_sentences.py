@@ -81,8 +81,8 @@ def heard(
 
 
 def numbers(transcript: Transcript) -> list[int]:
-    """Those of the sentences, in digits or in letters."""
-    return [int(number) for number in re.findall(r"\d+", normalize(transcript.text, "english"))]
+    """Those of the sentences, which the model writes in digits after "Item"."""
+    return [int(number) for number in re.findall(r"\d+", transcript.text)]
 
 
 def body(transcript: Transcript) -> str:

@@ -103,7 +103,7 @@ def ids_of(
     return [future.result(TIMEOUT).token_ids for future in futures]
 
 
-@pytest.mark.parametrize("timestamps", ["segment", "none"])
+@pytest.mark.parametrize("timestamps", ["segment", pytest.param("none", marks=pytest.mark.slow)])
 def test_ids_of_generate_in_a_given_language(
     whisper_base: Recognizer, reference: Reference, clips: list[Samples], timestamps: str
 ) -> None:
@@ -113,7 +113,7 @@ def test_ids_of_generate_in_a_given_language(
     assert len(set(expected)) == len(clips)
 
 
-@pytest.mark.parametrize("timestamps", ["segment", "none"])
+@pytest.mark.parametrize("timestamps", [pytest.param("segment", marks=pytest.mark.slow), "none"])
 def test_ids_of_generate_with_the_language_detected(
     whisper_base: Recognizer, reference: Reference, clips: list[Samples], timestamps: str
 ) -> None:
