@@ -15,7 +15,7 @@ from asrcli.guards import find_fault, mean_logprob
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
 
-DOUBTFUL_LOGPROB = -0.4  # mean log-probability below which a text is not trusted at once
+DOUBTFUL_LOGPROB = -0.35  # mean log-probability below which a text is not trusted at once
 
 
 def is_doubtful(recognition: Recognition) -> bool:
