@@ -68,12 +68,23 @@ def interruption() -> Interrupted | None:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     interrupted = Interrupted(number)
     _received.append(number)
+    if _is_importing(frame):
+        _leave(interrupted.exit_code)
     for signal_number in _SIGNALS:
         signal.signal(signal_number, lambda *_: _leave(interrupted.exit_code))
     timer = threading.Timer(GRACE, _leave, args=(interrupted.exit_code,))
     timer.daemon = True
     timer.start()
     raise interrupted
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: compiled ones cannot pass an exception on, and abort."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _keep_quiet(unraisable: sys.UnraisableHookArgs) -> None:

@@ -65,6 +65,26 @@ def test_signals_from_the_first_moment_on(
         assert not list((tmp_path / "out").glob(".asr-*"))
 
 
+def test_a_signal_while_a_module_is_imported_ends_the_process_itself(tmp_path: Path) -> None:
+    """A compiled module that is told of it by an exception would abort."""
+    (tmp_path / "heavy.py").write_text(
+        "import os, signal\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "finally:\n"
+        "    print('raised', flush=True)\n"
+    )
+    program = (
+        "from asrcli.cli.interrupts import farewell, interruptible\n"
+        "with interruptible(), farewell(lambda: print('cleared up', flush=True)):\n"
+        "    import heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "cleared up\n", "")
+
+
 def test_a_signal_that_is_ignored_stays_ignored(clips: list[Path], tmp_path: Path) -> None:
     """As nohup and the background jobs of shells have it."""
     command = [sys.executable, "-c", PROGRAM, "transcribe", str(clips[0]), "-m", str(GLM)]
