@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -249,18 +250,18 @@ def test_done_windows_free_their_samples(tmp_path: Path, make_backend: Make) -> 
     """Also where an earlier recording keeps theirs waiting to be collected."""
     paths = [write(tmp_path, f"{i}.wav", duration) for i, duration in enumerate((2.0, 60.0))]
     samples: list[weakref.ref[NDArray[np.float32]]] = []
-    backend = make_backend(lambda window: None if window.end == 2.0 else answer(window))
+    backend: Any = make_backend(lambda window: None if window.end == 2.0 else answer(window))
     submit, held = backend.submit, list[tuple[Future[Recognition], Recognition]]()
 
     def forgetful(window: Window, options: Options) -> Future[Recognition]:
         samples.append(weakref.ref(window.samples))
-        future = submit(window, options)
+        future: Future[Recognition] = submit(window, options)
         if window.end == 2.0:
             held.append((future, answer(window)))
         backend.windows.clear()
         return future
 
-    backend.submit = forgetful  # type: ignore[method-assign, assignment]
+    backend.submit = forgetful
     results: list[Result] = []
     reading = threading.Thread(
         target=lambda: results.extend(transcribe_sources(expand(paths), backend, ALL))

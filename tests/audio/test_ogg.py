@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,9 +78,9 @@ def test_what_is_left_unread_is_not_judged(tmp_path: Path, data: bytes) -> None:
     cut = data[: len(data) * 6 // 10]
     (tmp_path / "x").write_bytes(cut)
     with open_pipe(cut) as reader:
-        blocks = reader.blocks()
+        blocks: Any = reader.blocks()
         next(blocks)
-        blocks.close()  # type: ignore[attr-defined]
+        blocks.close()
     assert reader.warnings == []
 
 

@@ -408,3 +408,21 @@ def test_many_threads_submit_at_once(start: Callable[..., Engine]) -> None:
     assert sorted(found) == list(range(NUM_REQUESTS))
     for number, hypothesis in found.items():
         check(hypothesis, alone(number))
+
+
+def test_without_slots_the_engine_gives_up_and_says_so(start: Callable[..., Engine]) -> None:
+    """Nobody waits for ever where even the way on from too little memory fails."""
+    network = WatchedNetwork()
+    network.fault = lambda rows, is_prefill: torch.OutOfMemoryError("out of memory")
+    engine = start(network)
+
+    def fail(num_slots: int) -> None:
+        raise RuntimeError("the device is gone")
+
+    engine.runner.shrink = fail  # type: ignore[method-assign]
+    futures = [engine.submit(build_request(number)) for number in range(6)]
+    for future in futures:
+        with pytest.raises(EngineError, match="the device is gone"):
+            future.result(TIMEOUT)
+    with pytest.raises(EngineError, match="the device is gone"):
+        engine.submit(build_request(7))
