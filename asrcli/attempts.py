@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from asrcli.detection import LanguageDetection
 from asrcli.errors import EngineError
 from asrcli.jobs import Attempt, Job, Listener, pass_on_failure, settle
 from asrcli.speech_times import fit_to_speech
-from asrcli.windows import rest_of
+from asrcli.windows import unheard_of
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from asrcli.windows import Window
 
 _FAULTS = {"length": "unfinished", "loop": "loop"}
-MAX_ENDS = 3  # early ends of a window's text behind which it is listened to once more
+MAX_DEPTH = 3  # windows, within each other, of whose speech the text left out a part
 NO_SPEECH_THRESHOLD = 0.6  # a window that is likelier than this to be silent names no language
 
 
@@ -194,25 +194,21 @@ class Attempts:
             self._hear_halves(attempt, best, hearings[0])
 
     def _hear_rest(self, attempt: Attempt, best: Recognition) -> None:
-        """Give the result; where speech lies behind its end, once that has been heard as well."""
+        """Give the result; where it says nothing of some speech, once that has been heard again."""
         job = attempt.job
-        rest = rest_of(job.window, best.segments[-1].end if best.segments else job.window.start)
-        if rest is None:
+        parts = unheard_of(job.window, [(segment.start, segment.end) for segment in best.segments])
+        if not parts:
             settle(job.future, best)
             return
-        if not best.segments or not job.options.fallback or job.num_ends == MAX_ENDS:
-            settle(job.future, retries.note_unheard(best, rest))
+        if not best.segments or not job.options.fallback or job.depth == MAX_DEPTH:
+            settle(job.future, retries.note_unheard(best, parts))
             return
-        behind = replace(
-            job, window=rest, on_partial=None, future=Future(), num_ends=job.num_ends + 1
+        self._hear_parts(
+            [replace(job, window=part, depth=job.depth + 1) for part in parts],
+            self._language_of_parts(attempt, best),
+            job.future,
+            lambda heard: retries.note_parts(best, heard, parts),
         )
-
-        def done(future: Future[Recognition]) -> None:
-            if not pass_on_failure(future, job.future):
-                settle(job.future, retries.note_rest(best, future.result(), rest))
-
-        behind.future.add_done_callback(done)
-        self._queue(behind, self._language_of_parts(attempt, best))
 
     def _language_of_parts(self, attempt: Attempt, best: Recognition) -> str | None:
         """The language in which parts of a window are heard; None where they are to tell it."""
@@ -223,34 +219,47 @@ class Attempts:
         return language or self._adapter.language(attempt.hypothesis, attempt.options) or "en"
 
     def _hear_halves(self, attempt: Attempt, best: Recognition, first: Recognition) -> None:
-        job, language = attempt.job, self._language_of_parts(attempt, best)
-        futures: list[Future[Recognition]] = []
+        job = attempt.job
+        self._hear_parts(
+            [replace(job, window=half, is_half=True) for half in halves.halve(job.window)],
+            self._language_of_parts(attempt, best),
+            job.future,
+            lambda heard: retries.note_halves(first, halves.join(*heard), job.window),
+        )
+
+    def _hear_parts(
+        self,
+        jobs: Iterable[Job],
+        language: str | None,
+        waiting: Future[Recognition],
+        join: Callable[[list[Recognition]], Recognition],
+    ) -> None:
+        """Hear parts of a window, and give whoever waits for it what they come to together."""
+        parts = [replace(job, on_partial=None, future=Future()) for job in jobs]
+        num_open = itertools.count(len(parts), -1)
 
         def done(_: Future[Recognition]) -> None:
-            if all(future.done() for future in futures):
-                try:
-                    both = halves.join(*(future.result() for future in futures))
-                    settle(job.future, retries.note_halves(first, both, job.window))
-                except BaseException as error:  # cancelled as well: whoever waits must hear of it
-                    settle(job.future, error)
+            if next(num_open) > 1:
+                return
+            try:
+                settle(waiting, join([part.future.result() for part in parts]))
+            except BaseException as error:  # cancelled as well: whoever waits must hear of it
+                settle(waiting, error)
 
-        for window in halves.halve(job.window):
-            half = Job(
-                window=window, options=job.options, on_partial=None, future=Future(), is_half=True
-            )
-            futures.append(half.future)
-            self._queue(half, language)
-        for future in tuple(futures):
-            future.add_done_callback(done)
+        for part in parts:
+            part.future.add_done_callback(done)
+            self._queue(part, language)
 
     def _recognise(self, attempt: Attempt) -> Recognition:
         """What an attempt comes to."""
         window, options, hypothesis = attempt.job.window, attempt.options, attempt.hypothesis
         segments = self._adapter.parse(hypothesis, window, options)
-        segments = [segment for segment in segments if guards.has_words(segment.text)]
+        segments = guards.without_echoes(
+            [segment for segment in segments if guards.has_words(segment.text)]
+        )
         warnings: tuple[str, ...] = ()
         fault = _FAULTS.get(hypothesis.finish_reason or "")
-        if not segments and rest_of(window, window.start) is None:
+        if not segments and not unheard_of(window, ()):
             fault = None  # a text of no words, where there are none to be heard
         if fault is None and window.speech is not None:
             duration = sum(end - start for start, end in window.speech)

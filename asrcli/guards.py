@@ -15,6 +15,7 @@ from asrcli.words import split_words
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
+    from asrcli.transcript import Segment
 
 COMPRESSION_RATIO = 2.4  # above it a text repeats itself
 LOGPROB = -1.0  # mean log-probability below which a text is unlikely
@@ -126,6 +127,25 @@ def repeats(first: Recognition, second: Recognition) -> bool:
     """Whether a text only says the last words of another once more."""
     words = _words(second)
     return bool(words) and _words(first)[-len(words) :] == words
+
+
+def starts_with(first: Recognition, second: Recognition) -> bool:
+    """Whether a text only says the first words of another."""
+    words = _words(second)
+    return bool(words) and _words(first)[: len(words)] == words
+
+
+def without_echoes(segments: Sequence[Segment]) -> list[Segment]:
+    """Segments less those that say the one before once more, and in no time at all.
+
+    A text that has come to the end of the speech too early may fill up like this.
+    """
+    kept: list[Segment] = []
+    for segment in segments:
+        is_said_again = kept and split_words(segment.text) == split_words(kept[-1].text)
+        if not (is_said_again and is_too_much(segment.text, segment.end - segment.start)):
+            kept.append(segment)
+    return kept
 
 
 def mean_logprob(recognition: Recognition) -> float:

@@ -22,7 +22,7 @@ class Job:
     Attributes:
         on_partial: is shown drafts of the text.
         is_half: whether it is one of the halves of a window.
-        num_ends: how often the text had come to an end ahead of the speech in this window.
+        depth: how many windows, one within the other, have left this part of them unsaid.
     """
 
     window: Window
@@ -30,7 +30,7 @@ class Job:
     on_partial: Callable[[str], None] | None
     future: Future[Recognition]
     is_half: bool = False
-    num_ends: int = 0
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

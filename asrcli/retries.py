@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from asrcli.guards import find_fault, num_repeated, repeats
-from asrcli.transcript import ROUNDING, Retry
-from asrcli.windows import without_first_words
+from asrcli.guards import find_fault, num_repeated, repeats, starts_with
+from asrcli.transcript import ROUNDING, Retry, Segment
+from asrcli.windows import without_first_words, without_last_words
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
@@ -51,31 +51,77 @@ def note_halves(first: Recognition, both: Recognition, window: Window) -> Recogn
     return replace(both, retries=(*first.retries, retry, *both.retries))
 
 
-def note_unheard(best: Recognition, rest: Window) -> Recognition:
-    """What was recognised, with a warning: of what is speech in ``rest`` there is no word."""
-    return _warned(best, rest, "speech was detected here, but no words")
+def note_unheard(best: Recognition, parts: Iterable[Window]) -> Recognition:
+    """What was recognised, with a warning for each part that is speech and has no word."""
+    for part in parts:
+        best = _warned(best, part, "speech was detected here, but no words")
+    return best
 
 
-def note_rest(first: Recognition, behind: Recognition, rest: Window) -> Recognition:
-    """What was recognised in a window, and behind where its text had come to an end too early."""
-    if not behind.segments:  # as its own warning says
-        return replace(first, warnings=first.warnings + behind.warnings)
-    assert rest.speech
-    if rest.speech[0][0] <= rest.start + ROUNDING:  # the same breath: the time may be a bit early
-        segments = without_first_words(behind.segments, num_repeated(first, behind))
-        behind = replace(behind, segments=tuple(segments))
-        if not behind.segments:
-            return first
-    elif repeats(first, behind):  # said twice, or the text was whole and its last time wrong
-        return _warned(first, rest, "the words before may have been said again here")
-    outcome = "given up" if behind.losses else "resolved"
+def note_parts(
+    first: Recognition, heard: Iterable[Recognition], parts: Iterable[Window]
+) -> Recognition:
+    """What was recognised in a window, and in parts of it of which it had said nothing."""
+    for recognition, part in zip(heard, parts, strict=True):
+        first = _note_part(first, recognition, part)
+    return first
+
+
+def _note_part(first: Recognition, heard: Recognition, part: Window) -> Recognition:
+    if not heard.segments:  # as its own warning says
+        return replace(first, warnings=first.warnings + heard.warnings)
+    before, after = _around(first, part)
+    if _is_doubled(before, heard, after, part):
+        return _warned(first, part, "the words beside it may have been said again here")
+    segments = _between(before, heard, after, part)
+    if not segments:
+        return first
+    outcome = "given up" if heard.losses else "resolved"
     return replace(
         first,
-        segments=first.segments + behind.segments,
-        warnings=first.warnings + behind.warnings,
-        losses=first.losses + behind.losses,
-        retries=(*first.retries, _retry(rest, "unheard", outcome, behind), *behind.retries),
+        segments=(*before.segments, *segments, *after.segments),
+        warnings=first.warnings + heard.warnings,
+        losses=first.losses + heard.losses,
+        retries=(*first.retries, _retry(part, "unheard", outcome, heard), *heard.retries),
     )
+
+
+def _around(first: Recognition, part: Window) -> tuple[Recognition, Recognition]:
+    """What was recognised before a part of a window, and what behind it."""
+    before = tuple(segment for segment in first.segments if segment.start < part.start)
+    return replace(first, segments=before), replace(first, segments=first.segments[len(before) :])
+
+
+def _is_doubled(before: Recognition, heard: Recognition, after: Recognition, part: Window) -> bool:
+    """Whether the part, a breath of its own, says only what is said beside it: twice, or the text
+    was whole and a time of it wrong."""
+    return (not _is_one_breath_before(part) and repeats(before, heard)) or (
+        not _is_one_breath_behind(part) and starts_with(after, heard)
+    )
+
+
+def _between(
+    before: Recognition, heard: Recognition, after: Recognition, part: Window
+) -> list[Segment]:
+    """The part's own segments, without words that are the neighbours', whose times may be a bit
+    off."""
+    segments = list(heard.segments)
+    if _is_one_breath_before(part):
+        segments = without_first_words(segments, num_repeated(before, heard))
+    if _is_one_breath_behind(part):
+        remaining = replace(heard, segments=tuple(segments))
+        segments = without_last_words(segments, num_repeated(remaining, after))
+    return segments
+
+
+def _is_one_breath_before(part: Window) -> bool:
+    assert part.speech
+    return part.speech[0][0] <= part.start + ROUNDING
+
+
+def _is_one_breath_behind(part: Window) -> bool:
+    assert part.speech
+    return part.speech[-1][1] >= part.end - ROUNDING
 
 
 def _warned(recognition: Recognition, window: Window, what: str) -> Recognition:

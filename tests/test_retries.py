@@ -25,10 +25,10 @@ def heard(*texts: str, start: float = 60.0) -> Recognition:
     )
 
 
-def rest(end: float, *speech: tuple[float, float]) -> Window:
-    """What lies behind a text that ends at ``end``, in a window from 60 to 70 s."""
+def rest(start: float, *speech: tuple[float, float], end: float = 70.0) -> Window:
+    """What lies between two times in a window from 60 to 70 s."""
     window = replace(window_of(np.ones(10 * RATE, np.float32), start=60.0), speech=speech)
-    found = rest_of(window, end)
+    found = rest_of(window, start, end)
     assert found is not None
     return found
 
@@ -67,7 +67,7 @@ def test_what_goes_on_in_one_breath_is_not_doubled(
     behind: tuple[str, ...], expected: list[str]
 ) -> None:
     window = rest(62.0, (60.5, 65.0))
-    noted = retries.note_rest(heard("the brown fox"), heard(*behind, start=62.0), window)
+    noted = retries.note_parts(heard("the brown fox"), [heard(*behind, start=62.0)], [window])
     assert text(noted) == expected
     assert noted.warnings == ()
     reasons = [(retry.start, retry.end, retry.reason, retry.outcome) for retry in noted.retries]
@@ -77,17 +77,54 @@ def test_what_goes_on_in_one_breath_is_not_doubled(
 def test_what_is_said_again_after_a_pause_is_told() -> None:
     """It may have been said twice, or its time may be wrong: the text cannot tell."""
     window = rest(62.0, (60.5, 62.0), (64.0, 66.0))
-    noted = retries.note_rest(heard("I said stop"), heard("Stop!", start=64.0), window)
+    noted = retries.note_parts(heard("I said stop"), [heard("Stop!", start=64.0)], [window])
     assert text(noted) == ["I said stop"]
-    assert noted.warnings == ("63.7-70.0 s: the words before may have been said again here",)
-    other = retries.note_rest(heard("I said stop"), heard("stop it now", start=64.0), window)
+    assert noted.warnings == ("63.7-70.0 s: the words beside it may have been said again here",)
+    other = retries.note_parts(heard("I said stop"), [heard("stop it now", start=64.0)], [window])
     assert text(other) == ["I said stop", "stop it now"]  # after a pause nothing is cut off
     assert other.warnings == ()
 
 
+def both_sides(first: str, last: str) -> Recognition:
+    """A text with a gap from 61 to 67 s."""
+    return replace(heard(first), segments=heard(first).segments + heard(last, start=67.0).segments)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (("jumps over",), ["the fox", "jumps over", "the dog"]),
+        (("The fox jumps", "over the."), ["the fox", "jumps", "over", "the dog"]),
+        (("over the dog",), ["the fox", "over", "the dog"]),
+        (("fox", "the dog"), ["the fox", "the dog"]),
+    ],
+)
+def test_what_was_left_out_in_the_middle_is_put_in_its_place(
+    said: tuple[str, ...], expected: list[str]
+) -> None:
+    window = rest(61.0, (60.0, 69.0), end=67.0)
+    first = both_sides("the fox", "the dog")
+    noted = retries.note_parts(first, [heard(*said, start=62.0)], [window])
+    assert text(noted) == expected
+    assert [segment.start for segment in noted.segments] == sorted(
+        segment.start for segment in noted.segments
+    )
+    reasons = [(retry.start, retry.end, retry.reason) for retry in noted.retries]
+    assert reasons == ([(61.0, 67.0, "unheard")] if len(expected) > 2 else [])
+
+
+@pytest.mark.parametrize("said", ["the fox", "the", "the dog"])
+def test_the_words_beside_a_gap_said_again_in_it_are_told(said: str) -> None:
+    window = rest(61.0, (63.0, 65.0), end=67.0)
+    first = both_sides("the fox", "the dog")
+    noted = retries.note_parts(first, [heard(said, start=63.0)], [window])
+    assert noted.segments == first.segments
+    assert noted.warnings == ("62.7-67.0 s: the words beside it may have been said again here",)
+
+
 def test_speech_without_words_is_told() -> None:
     window = rest(60.0, (60.5, 63.0))
-    noted = retries.note_unheard(Recognition(segments=()), window)
+    noted = retries.note_unheard(Recognition(segments=()), [window])
     assert noted.warnings == ("60.2-70.0 s: speech was detected here, but no words",)
 
 

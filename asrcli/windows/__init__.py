@@ -8,10 +8,10 @@ leaves out nothing but silence; where speech has to be cut without a pause, two 
 from __future__ import annotations
 
 from asrcli.windows.cutter import Cutter, cut
-from asrcli.windows.seams import without_first_words
+from asrcli.windows.seams import without_first_words, without_last_words
 from asrcli.windows.splitter import Splitter
 from asrcli.windows.stitching import Stitcher, join_texts, stitch
-from asrcli.windows.window import Window, find_gaps, halve, rest_of
+from asrcli.windows.window import Window, find_gaps, halve, rest_of, unheard_of
 
 __all__ = [
     "Cutter",
@@ -24,5 +24,7 @@ __all__ = [
     "join_texts",
     "rest_of",
     "stitch",
+    "unheard_of",
     "without_first_words",
+    "without_last_words",
 ]

@@ -121,6 +121,20 @@ def without_first_words(segments: Sequence[Segment], num_words: int) -> list[Seg
     return kept
 
 
+def without_last_words(segments: Sequence[Segment], num_words: int) -> list[Segment]:
+    """Segments without so many of their last words."""
+    kept: list[Segment] = []
+    for segment in reversed(segments):
+        ends = [end for _, end in find_words(segment.text)]
+        if 0 < num_words < len(ends):
+            text = segment.text[: ends[-num_words - 1]]
+            kept.append(replace(segment, text=text, tokens=()))
+        elif num_words <= 0:
+            kept.append(segment)
+        num_words -= len(ends)
+    return kept[::-1]
+
+
 def _mark_behind(segments: Sequence[Segment], num_words: int) -> str | None:
     """The punctuation behind the last of so many words, as the text that goes on there has it;
     None where that text ends with the word, and so does not go on."""

@@ -61,19 +61,25 @@ def halve(window: Window) -> tuple[Window, Window]:
     )
 
 
-def rest_of(window: Window, end: float) -> Window | None:
-    """What of a window's speech lies behind ``end`` (s), as a window; None if it is next to none.
+def unheard_of(window: Window, spans: Iterable[tuple[float, float]]) -> list[Window]:
+    """What of a window's speech lies in none of the spans of its text (s), as windows in order.
 
-    A model may take a pause for the end of all speech, and what is quieter behind it for nothing.
+    A model may take a pause for the end of all speech, and what is quieter behind it for nothing,
+    or leap over a voice to the next.
     """
-    speech = [(max(start, end), last) for start, last in window.speech or () if last > end]
-    if sum(last - start for start, last in speech) < MIN_REST:
+    gaps = (rest_of(window, *gap) for gap in find_gaps(spans, window.start, window.end))
+    return [gap for gap in gaps if gap is not None]
+
+
+def rest_of(window: Window, start: float, end: float) -> Window | None:
+    """What of a window's speech lies between two times (s), as a window; None if next to none."""
+    speech = _within(window, start=start, end=end) or ()
+    if sum(last - first for first, last in speech) < MIN_REST:
         return None
-    begin = round((max(end, speech[0][0] - REST_PADDING) - window.start) * SAMPLING_RATE)
+    begin = round((max(start, speech[0][0] - REST_PADDING) - window.start) * SAMPLING_RATE)
+    samples = window.samples[begin : round((end - window.start) * SAMPLING_RATE)]
     start = window.start + begin / SAMPLING_RATE
-    return replace(
-        window, samples=window.samples[begin:], start=start, speech=_within(window, start=start)
-    )
+    return replace(window, samples=samples, start=start, end=end, speech=speech)
 
 
 def _within(
