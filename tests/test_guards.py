@@ -14,6 +14,7 @@ from asrcli.guards import (
     is_good_enough,
     next_temperature,
     sounds_alike,
+    without_echoes,
 )
 from asrcli.transcript import Retry, Segment
 from tests.speech import RATE, window_of
@@ -152,3 +153,24 @@ def test_notes_of_retries() -> None:
     doubtful = retries.note([UNLIKELY, UNLIKELY], UNLIKELY, WINDOW)
     assert [retry.outcome for retry in doubtful.retries] == ["given up"]
     assert doubtful.warnings == ("60.0-70.0 s: the model is not sure of the text",)
+
+
+def spans(
+    *times: tuple[float, float], text: str = "I set a timer for five minutes."
+) -> list[Segment]:
+    return [Segment(id=0, start=start, end=end, text=text) for start, end in times]
+
+
+@pytest.mark.parametrize(
+    ("segments", "num_kept"),
+    [
+        (spans((2.0, 4.0), (4.0, 4.4), (4.4, 4.44), (4.44, 4.44)), 1),  # nobody speaks so fast
+        (spans((2.0, 4.0), (4.0, 6.0), (6.0, 8.0)), 3),  # it was said three times
+        (spans((2.0, 4.0)) + spans((4.0, 4.0), text="To bed."), 2),
+        (spans((2.0, 4.0), (4.0, 4.2), text="No. No."), 2),
+        (spans((2.0, 2.2)), 1),
+        ([], 0),
+    ],
+)
+def test_what_is_said_again_in_no_time_is_left_out(segments: list[Segment], num_kept: int) -> None:
+    assert without_echoes(segments) == segments[:num_kept]

@@ -237,6 +237,33 @@ def up_to_a_second(window: Window) -> list[Segment]:
     return [Segment(id=0, start=window.start, end=window.start + 1.0, text=text)]
 
 
+def test_speech_that_the_text_leaps_over_is_heard_by_itself(attempt: Callable[..., Any]) -> None:
+    """Ahead of the first segment, between two, and behind the last."""
+
+    def says(window: Window) -> list[Segment]:
+        if window.end - window.start < 30.0:
+            return [Segment(id=0, start=window.start, end=window.end, text=f"{window.start:.1f}")]
+        times = ((65.8, 70.0), (78.0, 80.0), (80.9, 85.0))
+        return [Segment(id=0, start=start, end=end, text="Yes.") for start, end in times]
+
+    recognition, conversation = attempt(
+        lambda window: False, 30.0, says=says, speech=((60.5, 64.0), (66.0, 83.0), (86.0, 88.5))
+    )
+    assert conversation.windows == [
+        (60.0, 90.0, None),
+        (60.2, 65.8, None),
+        (70.0, 78.0, None),
+        (85.7, 90.0, None),  # 0.9 s of speech, from 80.0 on, may be breath
+    ]
+    texts = [segment.text for segment in recognition.segments]
+    assert texts == ["60.2", "Yes.", "70.0", "Yes.", "Yes.", "85.7"]
+    assert {(retry.reason, retry.outcome) for retry in recognition.retries} == {
+        ("unheard", "resolved")
+    }
+    assert len(recognition.retries) == 3
+    assert recognition.warnings == recognition.losses == ()
+
+
 @pytest.mark.parametrize(
     ("detection", "options", "expected"),
     [
