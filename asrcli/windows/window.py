@@ -19,7 +19,7 @@ HUSH_SHARE = 0.1  # of the root mean square of the audio around: 20 dB below it
 MIN_HUSH = 0.16  # s
 QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
 MAX_OVERLAP = 3.0  # s before a cut without a pause that the next window holds as well
-MIN_REST = 1.0  # s of speech; less may be breath, or the end of a word whose time is a little off
+MIN_REST = 0.7  # s of speech; less may be breath, or the end of a word whose time is a little off
 REST_PADDING = 0.3  # s of audio ahead of it
 
 

@@ -139,6 +139,29 @@ def test_rows_of_equal_options_share_their_rules() -> None:
     assert other is not rules[0]
 
 
+@pytest.mark.parametrize(
+    ("duration", "speech", "time", "may_stop"),
+    [
+        (30.0, ((0.5, 29.9),), 28.98, False),  # it goes on behind the cut, and nobody comes back
+        (30.0, ((0.5, 29.9),), 29.0, True),  # nor need it fill a last second with words
+        (30.0, None, 29.0, False),  # where nobody has looked for speech, none is left out
+        (30.0, None, 30.0, True),
+        (19.0, ((0.5, 18.9),), 3.0, True),  # no cut
+    ],
+)
+def test_where_a_text_may_stop_at_the_start_of_a_segment(
+    duration: float, speech: tuple[tuple[float, float], ...] | None, time: float, may_stop: bool
+) -> None:
+    samples = np.zeros(round(duration * RATE), np.float32)
+    window = dataclasses.replace(window_of(samples), speech=speech)
+    request = processor("multilingual").prepare(0, window, Options(language="en"))
+    first = vocabulary("multilingual").first_timestamp
+    logits = torch.zeros(1, first + 1501)
+    for rule in request.sampling.logits_rules:
+        rule(logits, [[first, 1, first + round(time / 0.02), first + round(time / 0.02)]])
+    assert bool(logits[0, vocabulary("multilingual").eos].isfinite()) is may_stop
+
+
 def test_a_bound_on_new_ids_leaves_room_for_the_preamble() -> None:
     prepare = processor("multilingual").prepare
     window = window_of(SILENCE)
