@@ -137,8 +137,8 @@ class Attempts:
         ):
             alone = replace(options, prompt=None, hotwords=None, previous_text=None)
             self._hear_again(attempt, heard, alone, _choose_echo, "echo")
-        elif attempt.request.is_shortened and second_hearing.is_doubtful(heard):
-            full = replace(options, language=heard.language, audio_context="full")
+        elif second_hearing.is_worth_it(heard, attempt.request, options):
+            full = second_hearing.improve(options, attempt.request, heard.language)
             reason = guards.find_fault(heard) or "doubtful"
             self._hear_again(attempt, heard, full, second_hearing.choose, reason)
         else:

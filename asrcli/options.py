@@ -12,6 +12,7 @@ TASKS = ("transcribe", "translate")
 TIMESTAMPS = ("none", "segment")
 AUDIO_CONTEXTS = ("auto", "full")
 MAX_SEED = 2**63 - 1  # a window adds its index, and torch takes 64 bits
+MAX_BEAM_SIZE = 8  # more gain nothing, and each takes a window's memory
 MIN_WINDOW = 1.0  # s; in less than that no model has enough to go by
 
 
@@ -38,6 +39,8 @@ class Options:
         fallback: whether a text that looks wrong is heard again, at higher temperatures and in
             halves.
         temperature: 0 takes the likeliest id each time; above it, ids are drawn.
+        beam_size: texts that are followed at once at temperature 0, for the likeliest in all; 1
+            takes the likeliest id each time.
         max_new_tokens: bound on the ids of one window; None takes the model's own.
         seed: where drawing starts; the same seed gives the same text.
 
@@ -58,6 +61,7 @@ class Options:
     condition_on_previous_text: bool = False
     fallback: bool = True
     temperature: float = 0.0
+    beam_size: int = 1
     max_new_tokens: int | None = None
     seed: int = 0
 
@@ -76,6 +80,8 @@ class Options:
             raise UsageError(f"window {self.window:g} is not a length of {MIN_WINDOW:g} s or more")
         if not 0.0 <= self.temperature <= 2.0:
             raise UsageError(f"temperature {self.temperature:g} is not between 0 and 2")
+        if not 1 <= self.beam_size <= MAX_BEAM_SIZE:
+            raise UsageError(f"beam-size {self.beam_size} is not between 1 and {MAX_BEAM_SIZE}")
         if self.max_new_tokens is not None and self.max_new_tokens < 1:
             raise UsageError(f"max-new-tokens {self.max_new_tokens} is not at least 1")
         if not 0 <= self.seed <= MAX_SEED:

@@ -27,7 +27,7 @@ from asrcli.errors import UsageError
 from asrcli.models.checkpoints import Reporter, find_checkpoint
 from asrcli.models.files import read_model_files
 from asrcli.models.registry import find_family
-from asrcli.options import MIN_WINDOW, Options
+from asrcli.options import MAX_BEAM_SIZE, MIN_WINDOW, Options
 from asrcli.pipeline import transcribe_source
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Recognizer:
     def max_in_flight(self, options: Options) -> int:
         """Windows to have under way: those that run and as many that wait, ready to follow."""
         scheduler = self._engine.scheduler
-        num_rows = scheduler.num_slots
+        num_rows = scheduler.max_requests or scheduler.num_slots
         if scheduler.max_tokens is not None:
             need = self._model.processor.num_tokens(self.window_duration(options))
             num_rows = max(1, min(num_rows, scheduler.max_tokens // need))
@@ -211,13 +211,16 @@ def _start_engine(model: Model, device: torch.device, batch_size: int | None) ->
     network = model.network
     if isinstance(network, DecoderOnly):
         max_tokens = choose_num_tokens(network.token_shape.token_bytes(network.dtype), device)
-        num_slots = batch_size or max_slots(device)
+        num_slots = max(batch_size, MAX_BEAM_SIZE) if batch_size else max_slots(device)
         return Engine(
             TokenRunner(network, num_slots, max_tokens, encode_batch_size=encode_batch_size),
             max_prefill=max_prefill,
             max_prefill_tokens=16_384 if device.type == "cuda" else 2_048,
+            max_requests=batch_size,
         )
     slot_bytes = network.cache_shape.slot_bytes(network.dtype)
-    num_slots = batch_size or choose_num_slots(slot_bytes, device)
+    num_slots = choose_num_slots(slot_bytes, device)
+    if batch_size is not None:  # a request with beams takes as many slots, however few run at once
+        num_slots = max(batch_size, min(num_slots, MAX_BEAM_SIZE))
     runner = SlotRunner(network, num_slots, encode_batch_size=encode_batch_size)
-    return Engine(runner, max_prefill=max_prefill)
+    return Engine(runner, max_prefill=max_prefill, max_requests=batch_size)

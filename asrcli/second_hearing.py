@@ -1,21 +1,47 @@
-"""The guard of short windows: a text that is doubtful is heard again with the full context.
+"""A text that is doubtful is heard again with all that helps: the full context, and several beams.
 
 A model that was trained on 30 s may be given a short clip with only part of the silence behind it,
-which takes half the time. It then fails now and then, and mostly says so: the text is unlikely, or
-goes round in circles, or never ends. Such a window is transcribed again as the model was trained,
-and the likelier of the two texts is kept.
+and may take the likeliest id each time, which both take a fraction of the time. It then fails now
+and then, and mostly says so: the text is unlikely, or goes round in circles, or never ends. Such a
+window is transcribed again with no expense spared, and the likelier of the two texts is kept.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from asrcli.guards import find_fault, mean_logprob
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
+    from asrcli.engine.request import Request
+    from asrcli.options import Options
 
-DOUBTFUL_LOGPROB = -0.35  # mean log-probability below which a text is not trusted at once
+DOUBTFUL_LOGPROB = -0.3  # mean log-probability below which a text is not trusted at once
+
+
+def is_worth_it(heard: Recognition, request: Request, options: Options) -> bool:
+    """Whether a text is doubtful, and can be bettered.
+
+    Silence that was found with the full context stays silence: beams find words in any noise.
+    """
+    if not is_doubtful(heard):
+        return False
+    has_more_beams = _num_beams(request, options) > request.sampling.num_beams
+    return request.is_shortened or (has_more_beams and bool(heard.segments))
+
+
+def improve(options: Options, request: Request, language: str | None) -> Options:
+    """How a window is heard again."""
+    num_beams = _num_beams(request, options)
+    return replace(options, language=language, audio_context="full", beam_size=num_beams)
+
+
+def _num_beams(request: Request, options: Options) -> int:
+    if options.temperature > 0 or not options.fallback:
+        return options.beam_size
+    return max(options.beam_size, request.num_beams_in_doubt)
 
 
 def is_doubtful(recognition: Recognition) -> bool:

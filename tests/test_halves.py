@@ -243,7 +243,7 @@ def test_speech_that_the_text_leaps_over_is_heard_by_itself(attempt: Callable[..
     def says(window: Window) -> list[Segment]:
         if window.end - window.start < 30.0:
             return [Segment(id=0, start=window.start, end=window.end, text=f"{window.start:.1f}")]
-        times = ((65.8, 70.0), (78.0, 80.0), (80.9, 85.0))
+        times = ((65.8, 70.0), (78.0, 80.0), (80.6, 85.0))
         return [Segment(id=0, start=start, end=end, text="Yes.") for start, end in times]
 
     recognition, conversation = attempt(
@@ -253,7 +253,7 @@ def test_speech_that_the_text_leaps_over_is_heard_by_itself(attempt: Callable[..
         (60.0, 90.0, None),
         (60.2, 65.8, None),
         (70.0, 78.0, None),
-        (85.7, 90.0, None),  # 0.9 s of speech, from 80.0 on, may be breath
+        (85.7, 90.0, None),  # 0.6 s of speech, from 80.0 on, may be breath
     ]
     texts = [segment.text for segment in recognition.segments]
     assert texts == ["60.2", "Yes.", "70.0", "Yes.", "Yes.", "85.7"]

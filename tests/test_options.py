@@ -25,6 +25,7 @@ def test_defaults() -> None:
         "condition_on_previous_text": False,
         "fallback": True,
         "temperature": 0.0,
+        "beam_size": 1,
         "max_new_tokens": None,
         "seed": 0,
     }
@@ -49,6 +50,8 @@ def test_languages_are_kept_as_codes(language: str) -> None:
         ({"temperature": -0.1}, "temperature -0.1 is not between 0 and 2"),
         ({"seed": -1}, "seed -1 is not between 0 and 9223372036854775807"),
         ({"seed": 2**63}, "seed 9223372036854775808 is not between 0 and 9223372036854775807"),
+        ({"beam_size": 0}, "beam-size 0 is not between 1 and 8"),
+        ({"beam_size": 9}, "beam-size 9 is not between 1 and 8"),
         ({"temperature": 2.5}, "temperature 2.5 is not between 0 and 2"),
         ({"temperature": float("nan")}, "temperature nan is not between 0 and 2"),
         ({"window": 0.99}, "window 0.99 is not a length of 1 s or more"),

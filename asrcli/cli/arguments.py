@@ -124,6 +124,14 @@ Temperature = Annotated[
         "--temperature", metavar="NUMBER", help="0 takes the likeliest text; above, it is drawn."
     ),
 ]
+BeamSize = Annotated[
+    int,
+    typer.Option(
+        "--beam-size",
+        metavar="NUMBER",
+        help="Texts followed at once, for the likeliest of all; slower by as much.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Where drawing starts.")]
 Pattern = Annotated[
     list[str] | None,

@@ -64,6 +64,7 @@ _MODEL_OPTIONS = frozenset(
     {
         "model", "multilingual", "task", "prompt", "prompt_file", "hotwords",
         "condition_on_previous_text", "window", "no_vad", "no_fallback",
+        "beam_size",
         "device", "dtype", "batch_size",
     }
 )  # fmt: skip
@@ -91,6 +92,7 @@ def evaluate(
     window: given.Window = None,
     no_vad: given.NoVad = False,
     no_fallback: given.NoFallback = False,
+    beam_size: given.BeamSize = 1,
     pattern: given.Pattern = None,
     device: given.Device = "auto",
     dtype: given.Dtype = "auto",
@@ -123,6 +125,7 @@ def evaluate(
             window=window,
             vad=not no_vad,
             fallback=not no_fallback,
+            beam_size=beam_size,
         )
     else:
         _refuse_model_options(context)

@@ -40,6 +40,7 @@ def transcribe(
     no_vad: given.NoVad = False,
     no_fallback: given.NoFallback = False,
     temperature: given.Temperature = 0.0,
+    beam_size: given.BeamSize = 1,
     seed: given.Seed = 0,
     pattern: given.Pattern = None,
     clips: given.Clips = None,
@@ -80,6 +81,7 @@ def transcribe(
         vad=not no_vad,
         fallback=not no_fallback,
         temperature=temperature,
+        beam_size=beam_size,
         seed=seed,
     )
     settings = Settings(model=model, device=device, dtype=dtype, batch_size=batch_size)

@@ -68,10 +68,14 @@ class SlotCache:
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy slot ``source``, of which ``length`` positions are in use, over slot ``target``."""
-        for tensor in (*self.keys, *self.values):
-            tensor[target, :, :length] = tensor[source, :, :length]
+        self.copy_ids(source, target, length)
         for tensor in (*self.audio_keys, *self.audio_values):
             tensor[target] = tensor[source]
+
+    def copy_ids(self, source: int, target: int, length: int) -> None:
+        """Copy the ids of slot ``source`` alone; the audio of slot ``target`` stays."""
+        for tensor in (*self.keys, *self.values):
+            tensor[target, :, :length] = tensor[source, :, :length]
 
     def wipe(self, slot: int) -> None:
         """Set all that a slot holds to zero."""

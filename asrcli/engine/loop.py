@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import torch
 
 from asrcli.engine.loops import CHECK_STEP, find_loop
-from asrcli.engine.sampler import sample
+from asrcli.engine.runner import release
+from asrcli.engine.sampler import find_candidates, sample
 from asrcli.engine.scheduler import Scheduler, Sequence
 from asrcli.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Rows
 
+    from asrcli.engine.beams import BeamSearch, Candidate
     from asrcli.engine.request import Hypothesis, Request
     from asrcli.engine.runner import Runner
 
@@ -31,15 +33,21 @@ class Engine:
         runner: the network and its slots.
         max_prefill: newcomers that enter in one step, so that those who run are not held up.
         max_prefill_tokens: tokens of their prompts in all, unless a single one is longer.
+        max_requests: that run at once, if fewer than there are slots.
     """
 
     def __init__(
-        self, runner: Runner, *, max_prefill: int, max_prefill_tokens: int | None = None
+        self,
+        runner: Runner,
+        *,
+        max_prefill: int,
+        max_prefill_tokens: int | None = None,
+        max_requests: int | None = None,
     ) -> None:
         self.runner = runner
         self.max_prefill = max_prefill
         self.max_prefill_tokens = max_prefill_tokens
-        self.scheduler = Scheduler(runner.num_slots, runner.max_tokens)
+        self.scheduler = Scheduler(runner.num_slots, runner.max_tokens, max_requests)
         self._changed = threading.Condition()
         self._closed = False
         self._reason = "the engine is closed"
@@ -108,8 +116,42 @@ class Engine:
     def _advance(self, rows: Rows[Sequence], logits: torch.Tensor) -> None:
         rows = list(rows)
         token_ids, logprobs = sample(logits, rows)
-        for sequence, token_id, logprob in zip(rows, token_ids, logprobs, strict=True):
-            self._take(sequence, token_id, logprob)
+        candidates: dict[Sequence, list[Candidate]] = {}
+        for row, (sequence, token_id, logprob) in enumerate(
+            zip(rows, token_ids, logprobs, strict=True)
+        ):
+            if sequence.search is None:
+                self._take(sequence, token_id, logprob)
+            elif math.isfinite(logprob):
+                sampling = sequence.request.sampling
+                num_candidates = sequence.search.num_beams + len(sampling.eos_token_ids)
+                candidates[sequence] = find_candidates(logits[row], num_candidates)
+            else:
+                candidates[sequence] = []
+        for search in dict.fromkeys(row.search for row in candidates):
+            assert search is not None
+            self._branch(search, [candidates[row] for row in search.rows])
+
+    def _branch(self, search: BeamSearch, candidates: list[list[Candidate]]) -> None:
+        """Take the beams of a request one id further, and end it if that was the last one."""
+        text, error = None, None
+        if all(candidates):
+            text = search.advance(candidates, self.scheduler, self.runner)
+            error = _tell(search.best) if text is None else None
+        else:
+            error = EngineError(OUT_OF_RANGE, hint="--dtype float32 has more room")
+            for row in search.rows:
+                self.runner.clear(row.slot)
+        if text is None and error is None:
+            return
+        for row in search.rows:
+            release(row, self.scheduler, self.runner)
+        lead = search.lead
+        lead.finish_reason = "abort"
+        if text is not None:
+            lead.token_ids, lead.logprobs = text.token_ids, text.logprobs
+            lead.eos_logprob, lead.finish_reason = text.eos_logprob, text.finish_reason
+        _resolve(lead, error)
 
     def _take(self, sequence: Sequence, token_id: int, logprob: float) -> None:
         """Add a new id to its sequence and end the sequence if that was the last one."""
@@ -135,10 +177,7 @@ class Engine:
             self._finish(sequence, error)
 
     def _finish(self, sequence: Sequence, error: Exception | None) -> None:
-        moved = self.scheduler.finish(sequence)
-        if moved is not None:
-            source, target = moved
-            self.runner.move(source, target, self.scheduler.running[target].length)
+        release(sequence, self.scheduler, self.runner)
         _resolve(sequence, error)
 
     def _halve(self, error: BaseException) -> None:
@@ -168,8 +207,10 @@ class Engine:
 
     def _fail(self, error: Exception) -> None:
         """Give up all that runs; those who wait may still do well."""
-        for sequence in list(self.scheduler.running):
-            self.scheduler.finish(sequence)
+        leads = self.scheduler.leads()
+        for row in list(self.scheduler.running):
+            self.scheduler.finish(row)
+        for sequence in leads:
             sequence.finish_reason = "abort"
             _resolve(sequence, error)
 

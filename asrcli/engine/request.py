@@ -32,6 +32,8 @@ class Sampling:
         max_new_tokens: ids at most, the end token included.
         eos_token_ids: ids that end the row.
         temperature: 0 takes the likeliest id; above it ids are drawn from softmax(logits / t).
+        num_beams: texts that are followed at once at temperature 0, for the likeliest in all; 1
+            takes the likeliest id each time.
         seed: where drawing starts; rows of one seed draw alike whatever else is in the batch.
         num_watched_ids: a row whose ids run in circles is ended; ids from here on, such as times,
             do not count. 0 watches nothing.
@@ -41,6 +43,7 @@ class Sampling:
     max_new_tokens: int
     eos_token_ids: frozenset[int]
     temperature: float = 0.0
+    num_beams: int = 1
     seed: int = 0
     num_watched_ids: int = 0
     logits_rules: tuple[LogitsRule, ...] = ()
@@ -60,6 +63,8 @@ class Request:
             network is of the decoder-only kind; what stands there in ``prompt_token_ids`` is not
             looked at.
         is_shortened: whether the features leave out context that the model was trained with.
+        num_beams_in_doubt: beams with which it is worth hearing the window again where the text is
+            doubtful; 1 where more have not been seen to help.
         no_speech: (position in the prompt, id) whose next-id probability there is that of "no
             speech"; None where the model has no such id.
         on_token: called from the engine's thread after each new id with the hypothesis so far;
@@ -72,6 +77,7 @@ class Request:
     sampling: Sampling
     audio_span: tuple[int, int] | None = None
     is_shortened: bool = False
+    num_beams_in_doubt: int = 1
     no_speech: tuple[int, int] | None = None
     on_token: Callable[[Hypothesis], None] | None = field(default=None, compare=False)
 

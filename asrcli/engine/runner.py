@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from asrcli.engine.scheduler import Sequence
+    from asrcli.engine.scheduler import Scheduler, Sequence
 
 LENGTH_STEP = 32  # ids
 
@@ -57,6 +57,12 @@ class Runner(Protocol):
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
 
+    def fork(self, source: int, target: int, length: int) -> None:
+        """Copy a row of ``length`` ids, audio and all, to the slot behind the last."""
+
+    def follow(self, source: int, target: int, length: int) -> None:
+        """Copy the ``length`` ids of a row to another row of the same audio."""
+
     def clear(self, slot: int) -> None:
         """Wipe out all that a slot holds."""
 
@@ -67,3 +73,11 @@ class Runner(Protocol):
 def round_up(length: int, at_most: int) -> int:
     """The next of few lengths: each new shape of a product is compiled, and kept, anew."""
     return min(-(-length // LENGTH_STEP) * LENGTH_STEP, at_most)
+
+
+def release(sequence: Sequence, scheduler: Scheduler, runner: Runner) -> None:
+    """Take a row out of the batch; the last one moves into its slot."""
+    moved = scheduler.finish(sequence)
+    if moved is not None:
+        source, target = moved
+        runner.move(source, target, scheduler.running[target].length)

@@ -37,6 +37,17 @@ def sample(logits: Tensor, sequences: Rows[Sequence]) -> tuple[list[int], list[f
     return chosen.tolist(), logprobs.tolist()
 
 
+def find_candidates(logits: Tensor, num_candidates: int) -> list[tuple[int, float]]:
+    """The likeliest ids of one row and their log-probabilities, likeliest first.
+
+    Args:
+        logits: float32 [vocabulary], after the rules.
+    """
+    values, token_ids = logits.topk(min(num_candidates, len(logits)))
+    logprobs = values - logits.logsumexp(dim=-1)
+    return list(zip(token_ids.tolist(), logprobs.tolist(), strict=True))
+
+
 def _apply_rules(logits: Tensor, sequences: Rows[Sequence]) -> None:
     """Apply each rule once, to all the rows that carry it."""
     groups: dict[tuple[LogitsRule, ...], list[int]] = defaultdict(list)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from asrcli.engine.beams import BeamSearch
 from asrcli.engine.request import FinishReason, Hypothesis
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Sequence:
         token_ids, logprobs: what it has produced.
         eos_logprob, no_speech_prob, finish_reason: as in ``Hypothesis``.
         generator: source of random numbers of this sequence alone; made by the sampler.
+        search: the beams that it is one of; None where only the likeliest id is followed.
     """
 
     request: Request
@@ -51,6 +53,12 @@ class Sequence:
     no_speech_prob: float | None = None
     finish_reason: FinishReason | None = None
     generator: Any = None
+    search: BeamSearch | None = None
+
+    @property
+    def lead(self) -> Sequence:
+        """The one whose request it is: itself, or the one that its beams began with."""
+        return self if self.search is None else self.search.lead
 
     @property
     def length(self) -> int:
@@ -68,6 +76,7 @@ class Sequence:
         self.slot, self.status = -1, Status.WAITING
         self.token_ids, self.logprobs = [], []
         self.eos_logprob = self.no_speech_prob = self.finish_reason = self.generator = None
+        self.search = None
 
     def hypothesis(self) -> Hypothesis:
         """What it has produced so far, or in the end."""
@@ -88,11 +97,15 @@ class Scheduler:
         num_slots: rows at most.
         max_tokens: tokens that the rows may need in all; every row has room for what the longest
             of them needs. None: any rows fit.
+        max_requests: that may run at once, whatever the slots.
     """
 
-    def __init__(self, num_slots: int, max_tokens: int | None = None) -> None:
+    def __init__(
+        self, num_slots: int, max_tokens: int | None = None, max_requests: int | None = None
+    ) -> None:
         self.num_slots = num_slots
         self.max_tokens = max_tokens
+        self.max_requests = max_requests
         self.room = 0  # tokens that each row can hold
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []  # running[i] is in slot i
@@ -112,27 +125,59 @@ class Scheduler:
         """
         newcomers: list[Sequence] = []
         num_tokens = 0
-        while self.waiting and len(newcomers) < at_most and len(self.running) < self.num_slots:
+        while self.waiting and len(newcomers) < at_most and self._may_admit():
             sequence = self.waiting[0]
             num_tokens += len(sequence.request.prompt_token_ids)
             if newcomers and max_prompt_tokens is not None and num_tokens > max_prompt_tokens:
                 break
-            room = self._room_for(sequence)
+            num_beams = self._num_beams(sequence)
+            room = self._room_for(sequence, num_beams)
             if room is None:
                 break
             self.room = room
+            if num_beams > 1:
+                sequence.search = BeamSearch(sequence, num_beams)
             self.waiting.popleft()
             sequence.slot, sequence.status = len(self.running), Status.RUNNING
             self.running.append(sequence)
             newcomers.append(sequence)
         return newcomers
 
-    def _room_for(self, sequence: Sequence) -> int | None:
-        """Room of the rows with which one more can be let in; None where it has to wait."""
+    def leads(self) -> list[Sequence]:
+        """The requests that run, each once."""
+        return list(dict.fromkeys(row.lead for row in self.running))
+
+    def fork(self, row: Sequence) -> Sequence:
+        """Another row of the same request, behind all that run; its slot was kept for it."""
+        twin = replace(row, slot=len(self.running))
+        self.running.append(twin)
+        return twin
+
+    def _may_admit(self) -> bool:
+        if self.max_requests is not None and len(self.leads()) >= self.max_requests:
+            return False
+        return self._num_kept() < self.num_slots
+
+    def _num_kept(self) -> int:
+        """Slots that are in use, or kept for the beams of those that run."""
+        return sum(1 if lead.search is None else lead.search.num_beams for lead in self.leads())
+
+    def _num_beams(self, sequence: Sequence) -> int:
+        """The beams of a request: as many as are asked for, and ever fit."""
+        sampling = sequence.request.sampling
+        if sampling.temperature > 0:
+            return 1
+        fitting = self.num_slots if self.max_tokens is None else self.max_tokens // sequence.need
+        return max(1, min(sampling.num_beams, self.num_slots, fitting))
+
+    def _room_for(self, sequence: Sequence, num_beams: int) -> int | None:
+        """Room of the rows with which one more request can be let in; None where it has to wait."""
+        num_rows = self._num_kept() + num_beams
         tight = max(row.need for row in (*self.running, sequence))
         # As it is, if possible: with another room, all that the rows hold has to be copied.
         for room in (max(self.room, tight), tight):
-            if self.max_tokens is None or (len(self.running) + 1) * room <= self.max_tokens:
+            fits = self.max_tokens is None or num_rows * room <= self.max_tokens
+            if fits and num_rows <= self.num_slots:
                 return room
         return None if self.running else tight
 
@@ -157,7 +202,8 @@ class Scheduler:
             self.max_tokens = self.max_tokens * num_slots // self.num_slots
         self.num_slots = num_slots
         self.room = 0
-        for sequence in self.running:
+        leads = self.leads()
+        for sequence in leads:
             sequence.restart()
-        self.waiting.extendleft(reversed(self.running))
+        self.waiting.extendleft(reversed(leads))
         self.running = []

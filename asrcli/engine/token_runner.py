@@ -83,6 +83,15 @@ class TokenRunner:
         """Move a row of ``length`` ids to another slot."""
         self.cache.move(source, target, length)
 
+    def fork(self, source: int, target: int, length: int) -> None:
+        """Copy a row of ``length`` ids, audio and all, to the slot behind the last."""
+        self._make_room(target, target + 1, self.cache.room)
+        self.cache.move(source, target, length)
+
+    def follow(self, source: int, target: int, length: int) -> None:
+        """Copy the ``length`` ids of a row to another row of the same audio."""
+        self.cache.move(source, target, length)
+
     def clear(self, slot: int) -> None:
         """Wipe out all that a slot holds."""
         self.cache.wipe(slot)

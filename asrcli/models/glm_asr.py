@@ -139,6 +139,7 @@ class GlmAsrProcessor:
                 max_new_tokens=min(wanted, room),
                 eos_token_ids=self._eos_token_ids,
                 temperature=options.temperature,
+                num_beams=options.beam_size,
                 seed=options.seed + window.index,
                 num_watched_ids=self._vocabulary.num_ids if options.fallback else 0,
             ),

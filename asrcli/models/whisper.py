@@ -37,6 +37,7 @@ CUT_DURATION = 20.0  # s; shorter windows are whole recordings, or what was left
 MAX_UNSAID = 1.0  # s at the end of such a window of which a text may say nothing
 END_STEP = 0.5  # s; few different ends, so that rows share their rules
 FRAMES_PER_SECOND = 100
+BEAMS_IN_DOUBT = 5  # as many as the reference's command line has for all texts
 SILENCE_BEHIND = 15.0  # s that a short window keeps behind its audio; with less, words suffer
 CONTEXT_STEP = 5.0  # s; few different lengths, so that few shapes are compiled
 MAX_TOKENS_PER_SECOND = 15  # more than any speech has; a short window that reaches it ran away
@@ -119,11 +120,13 @@ class WhisperProcessor:
                 max_new_tokens=max_new_tokens,
                 eos_token_ids=frozenset({self._vocabulary.eos}),
                 temperature=options.temperature,
+                num_beams=options.beam_size,
                 seed=options.seed + window.index,
                 num_watched_ids=self._vocabulary.eos if options.fallback else 0,
                 logits_rules=self._logits_rules(options, window),
             ),
             is_shortened=is_shortened,
+            num_beams_in_doubt=BEAMS_IN_DOUBT,
             no_speech=(
                 prompt.index(start),
                 self._vocabulary.token_id("<|nospeech|>", "<|nocaptions|>"),

@@ -20,9 +20,9 @@ HEAVY = ("torch", "transformers", "librosa", "av", "numpy", "huggingface_hub.hf_
 OPTIONS = """
     -m --model -f --format -o --output --skip-existing --overwrite --dry-run -l --language
     --multilingual --task --prompt --prompt-file --hotwords --condition-on-previous-text
-    --timestamps --audio-context --window --no-vad --no-fallback --temperature --seed --pattern
-    --clip --track --raw --sampling-rate --channels --device --dtype --batch-size -q --quiet
-    -v --verbose -h --help
+    --timestamps --audio-context --window --no-vad --no-fallback --temperature --beam-size --seed
+    --pattern --clip --track --raw --sampling-rate --channels --device --dtype --batch-size
+    -q --quiet -v --verbose -h --help
 """
 
 
@@ -57,6 +57,7 @@ def test_no_arguments_show_the_help(run: Run) -> None:
         (["transcribe", "WAVE", "--batch-size", "0"], "invalid value for '--batch-size'"),
         (["transcribe", "WAVE", "--temperature", "warm"], "invalid value for '--temperature'"),
         (["transcribe", "WAVE", "--temperature", "3"], "temperature 3 is not between 0 and 2"),
+        (["transcribe", "WAVE", "--beam-size", "0"], "beam-size 0 is not between 1 and 8"),
         (["transcribe", "WAVE", "--window", "0.5"], "window 0.5 is not a length of 1 s or more"),
         (["transcribe", "WAVE", "--window", "-30"], "window -30 is not a length of 1 s or more"),
         (["transcribe", "WAVE", "--window", "nan"], "window nan is not a length of 1 s or more"),
