@@ -19,8 +19,8 @@ def _heard(
 
 
 NOTHING = Recognition(segments=(), language="en")
-SURE = _heard("there was a change now", -0.34)
-LIKELY = _heard("there was a change now", -0.36)
+SURE = _heard("there was a change now", -0.29)
+LIKELY = _heard("there was a change now", -0.31)
 UNLIKELY = _heard("they were the change now", -0.46)
 LOOP = _heard("now now now now", -0.1, ratio=3.0)
 ENDLESS = _heard("and then and then", -0.1, fault="unfinished")

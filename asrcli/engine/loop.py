@@ -216,11 +216,13 @@ class Engine:
 
     def _give_up(self, error: EngineError) -> None:
         """Close for good: without slots nothing can run."""
-        self._closed, self._reason = True, str(error)
+        with self._changed:  # from here on nobody is added to those who wait
+            self._closed, self._reason = True, str(error)
+            waiting = list(self.scheduler.waiting)
+            self.scheduler.waiting.clear()
         self._fail(error)
-        for sequence in self.scheduler.waiting:
+        for sequence in waiting:
             _resolve(sequence, error)
-        self.scheduler.waiting.clear()
 
 
 def _stop_circling(sequence: Sequence) -> None:
