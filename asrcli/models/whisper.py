@@ -47,7 +47,10 @@ MAX_TOKENS_BESIDES = 30
 class WhisperProcessor:
     """Windows and options to requests."""
 
-    max_duration = default_duration = 30.0
+    max_duration = 30.0
+    # A second of silence behind a last word that is cut off from what follows. On thirteen readings
+    # of 8 and 12 minutes no length from 24 to 30 s is better than another by more than chance.
+    default_duration = 29.0
     detection: Detection = "recording"
 
     def __init__(
