@@ -39,7 +39,7 @@ def recognise(recognizer: Recognizer, window: Window, options: Options) -> Recog
 def test_it_is_a_backend(whisper_base: Recognizer) -> None:
     backend: Backend = whisper_base
     assert backend.name == "whisper:base"
-    assert backend.window_duration(Options()) == 30.0
+    assert backend.window_duration(Options()) == 29.0
     assert backend.max_in_flight(Options()) == 32
     assert whisper_base.description.startswith("whisper:base · cpu · float32 · ")
 
@@ -53,6 +53,28 @@ def test_drafts_grow_into_the_text(whisper_base: Recognizer, speech: list[Senten
     assert drafts[-1] == text_of(recognition)
     assert all(later.startswith(draft) for draft, later in itertools.pairwise(drafts))
     assert len({*drafts}) > 10
+
+
+def test_beams_find_a_text_that_is_as_likely_or_more(
+    whisper_base: Recognizer, speech: list[Sentence]
+) -> None:
+    """And more so in noise, where there is a choice; the words are there in both."""
+    options = Options(language="en", audio_context="full", fallback=False)
+    gains = []
+    for number, sentence in enumerate(speech[:4]):
+        samples = read(sentence.path)
+        noise = np.random.default_rng(number).standard_normal(len(samples)).astype(np.float32)
+        window = window_of(samples + 0.5 * np.sqrt(np.mean(samples**2)) * noise)
+        likely = [
+            recognise(whisper_base, window, replace(options, beam_size=num_beams)).segments[0]
+            for num_beams in (1, 5)
+        ]
+        first, second = (segment.avg_logprob for segment in likely)
+        assert first is not None
+        assert second is not None
+        gains.append(second - first)
+    assert min(gains) >= -1e-4
+    assert max(gains) > 1e-3
 
 
 def test_times_are_those_of_the_recording(whisper_base: Recognizer, speech: list[Sentence]) -> None:

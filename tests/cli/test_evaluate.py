@@ -300,8 +300,8 @@ def test_patterns_without_inputs(run: Run, folders: tuple[str, str], tmp_path: P
     [
         ["--model", "whisper"], ["--multilingual"], ["--task", "transcribe"], ["--prompt", ""],
         ["--prompt-file", "nowhere"], ["--hotwords", "a"], ["--condition-on-previous-text"],
-        ["--window", "30"], ["--no-vad"], ["--no-fallback"], ["--device", "cpu"],
-        ["--dtype", "float32"], ["--batch-size", "1"],
+        ["--window", "30"], ["--no-vad"], ["--no-fallback"], ["--beam-size", "2"],
+        ["--device", "cpu"], ["--dtype", "float32"], ["--batch-size", "1"],
     ],
 )  # fmt: skip
 def test_options_of_a_model_where_none_runs(
@@ -435,8 +435,8 @@ def test_the_help_lists_every_option(run: Run) -> None:
         "--references", "--transcripts", "--normalizer", "--metric", "--format", "--output",
         "--worst", "--model", "--language", "--task", "--prompt", "--hotwords", "--window",
         "--pattern", "--multilingual", "--prompt-file", "--condition-on-previous-text",
-        "--no-vad", "--no-fallback", "--device", "--dtype", "--batch-size", "--quiet",
-        "--verbose", "--help",
+        "--no-vad", "--no-fallback", "--beam-size", "--device", "--dtype", "--batch-size",
+        "--quiet", "--verbose", "--help",
     }  # fmt: skip
 
 
