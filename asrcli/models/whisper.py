@@ -48,9 +48,7 @@ class WhisperProcessor:
     """Windows and options to requests."""
 
     max_duration = 30.0
-    # A second of silence behind a last word that is cut off from what follows. On thirteen readings
-    # of 8 and 12 minutes no length from 24 to 30 s is better than another by more than chance.
-    default_duration = 29.0
+    default_duration = 29.0  # a second of silence behind a last word
     detection: Detection = "recording"
 
     def __init__(
@@ -169,9 +167,8 @@ class WhisperProcessor:
     def _logits_rules(self, options: Options, window: Window) -> tuple[LogitsRule, ...]:
         """Rules for these options; the same objects each time, so that rows share them."""
         # In a window that may have been cut, the model stops at the start of a segment that it
-        # takes to go on behind the cut: it must not, unless the audio is at its end as well. But
-        # nobody makes it fill a last second that it takes for silence: it would make words up,
-        # and where there is speech, that is heard once more by itself.
+        # takes to go on behind the cut: it must not, unless the audio is at its end as well. But it
+        # need not fill a last second: it would make words up, and speech there is heard by itself.
         duration = window.end - window.start
         end = math.floor(duration / END_STEP) * END_STEP if duration > CUT_DURATION else 0.0
         if window.speech is not None:
