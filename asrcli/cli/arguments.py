@@ -129,7 +129,7 @@ BeamSize = Annotated[
     typer.Option(
         "--beam-size",
         metavar="NUMBER",
-        help="Texts followed at once, for the likeliest of all; slower by as much.",
+        help="Texts followed at once, for the likeliest of all; slower.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Where drawing starts.")]

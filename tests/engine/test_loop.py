@@ -410,7 +410,9 @@ def test_many_threads_submit_at_once(start: Callable[..., Engine]) -> None:
         check(hypothesis, alone(number))
 
 
-def test_without_slots_the_engine_gives_up_and_says_so(start: Callable[..., Engine]) -> None:
+def test_without_slots_the_engine_gives_up_and_says_so(
+    start: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody waits for ever where even the way on from too little memory fails."""
     network = WatchedNetwork()
     network.fault = lambda rows, is_prefill: torch.OutOfMemoryError("out of memory")
@@ -419,7 +421,7 @@ def test_without_slots_the_engine_gives_up_and_says_so(start: Callable[..., Engi
     def fail(num_slots: int) -> None:
         raise RuntimeError("the device is gone")
 
-    engine.runner.shrink = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(engine.runner, "shrink", fail)
     for number in range(6):
         with pytest.raises(EngineError, match="the device is gone"):  # at once, if it knows by then
             engine.submit(build_request(number)).result(TIMEOUT)
