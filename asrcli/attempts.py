@@ -179,19 +179,24 @@ class Attempts:
         self._later(job, lambda: self._run(job, warmer, finish))
 
     def _conclude(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
-        """Give the result, or hear the window in two pieces where its text came to no end."""
-        job, best = attempt.job, guards.choose(hearings)
+        """Give the result, or hear the window in two pieces where none of its texts will do."""
+        job, options, best = attempt.job, attempt.options, guards.choose(hearings)
+        is_ended = best.fault not in guards.UNENDED
         if (
-            best.fault not in guards.UNENDED
+            options.max_new_tokens is not None
             or not best.segments
-            or attempt.options.max_new_tokens is not None
+            or guards.is_settled(hearings, best)
         ):
             self._hear_rest(attempt, retries.note(hearings, best, job.window))
-        elif job.is_half or not job.options.fallback or not halves.can_halve(job.window):
+        elif (
+            options.fallback and not job.is_half and halves.can_halve(job.window, is_ended=is_ended)
+        ):
+            self._hear_halves(attempt, hearings, best)
+        elif is_ended:
+            self._hear_rest(attempt, retries.note(hearings, best, job.window))
+        else:
             best = halves.unfinished(best, job.window)
             settle(job.future, retries.note(hearings, best, job.window))
-        else:
-            self._hear_halves(attempt, best, hearings[0])
 
     def _hear_rest(self, attempt: Attempt, best: Recognition) -> None:
         """Give the result; where it says nothing of some speech, once that has been heard again."""
@@ -218,13 +223,22 @@ class Attempts:
         language = attempt.options.language or best.language
         return language or self._adapter.language(attempt.hypothesis, attempt.options) or "en"
 
-    def _hear_halves(self, attempt: Attempt, best: Recognition, first: Recognition) -> None:
-        job = attempt.job
+    def _hear_halves(
+        self, attempt: Attempt, hearings: tuple[Recognition, ...], best: Recognition
+    ) -> None:
+        job, parts = attempt.job, halves.halve(attempt.job.window)
+
+        def join(heard: list[Recognition]) -> Recognition:
+            both = halves.join(parts, heard)
+            if halves.are_better(both, best):
+                return retries.note_halves(hearings[0], both, job.window)
+            return retries.note(hearings, best, job.window)
+
         self._hear_parts(
-            [replace(job, window=half, is_half=True) for half in halves.halve(job.window)],
+            [replace(job, window=half, is_half=True) for half in parts],
             self._language_of_parts(attempt, best),
             job.future,
-            lambda heard: retries.note_halves(first, halves.join(*heard), job.window),
+            join,
         )
 
     def _hear_parts(

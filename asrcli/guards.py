@@ -59,6 +59,16 @@ def is_good_enough(hearings: Sequence[Recognition]) -> bool:
     return bool(last.segments) and mean_logprob(last) >= mean_logprob(first) - REPETITION_COST
 
 
+def is_settled(hearings: Sequence[Recognition], best: Recognition) -> bool:
+    """Whether the best of a window's hearings may stand, good enough or not.
+
+    What repeats itself may truly have been said like this, where no other hearing is as likely.
+    """
+    return is_good_enough(hearings) or (
+        best is hearings[0] and find_fault(best) in (None, "repetition")
+    )
+
+
 def next_temperature(hearings: Sequence[Recognition], first: float) -> float | None:
     """At which temperature to hear a window again; None where it was heard at all of them."""
     temperature = round(first + TEMPERATURE_STEP * len(hearings), 3)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _DOUBTS = {
     "unlikely": "the model is not sure of the text",
+    "repetition": "the text repeats itself; some of it may be made up",
     "too much": "more text than can be said in that time; some of it may be made up",
 }
 
@@ -27,10 +28,11 @@ def note(hearings: Sequence[Recognition], best: Recognition, window: Window) -> 
     if reason is None or (len(hearings) == 1 and not best.losses):
         return best
     fault = find_fault(best)
+    is_kept = fault == "repetition" and best is hearings[0]
     warnings = best.warnings
-    if fault in _DOUBTS and not best.losses:
+    if fault in _DOUBTS and not is_kept and not best.losses:
         warnings += (f"{window.start:.1f}-{window.end:.1f} s: {_DOUBTS[fault]}",)
-    outcome = "resolved" if fault is None else "kept" if fault == "repetition" else "given up"
+    outcome = "resolved" if fault is None else "kept" if is_kept else "given up"
     outcome = outcome if best.segments else "silence"
     retry = _retry(window, reason, outcome, best)
     return replace(best, warnings=warnings, retries=(*hearings[0].retries, retry))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from asrcli import halves
 from asrcli.attempts import Attempts
 from asrcli.backends.base import Recognition
 from asrcli.engine.loop import Engine
@@ -129,7 +130,7 @@ def test_halves_take_the_place_of_a_window_without_an_end(attempt: Callable[...,
     assert conversation.prepared[0] == (60.0, 70.0, "en")
     assert conversation.prepared.count((60.0, 70.0, "en")) == 6  # temperatures come first
     (_, seam, _), (begin, end, _) = conversation.windows[1:]
-    assert seam == begin == pytest.approx(64.2, abs=0.05)  # in the pause, near its end
+    assert seam == begin == pytest.approx(64.125, abs=0.02)  # the middle of the pause
     assert (end, recognition.language) == (70.0, "en")
     assert [(s.start, s.end, s.text) for s in recognition.segments] == [
         (60.0, seam, "0"),
@@ -179,14 +180,91 @@ def test_a_bound_that_the_user_set_is_no_loss(attempt: Callable[..., Any]) -> No
     )
 
 
-def test_halves_cover_the_window() -> None:
-    samples = np.arange(50_000, dtype=np.float32)
+@pytest.mark.parametrize("pause", [0, 4000])
+def test_halves_cover_the_window(pause: int) -> None:
+    """Cut in a pause; without one both hold what lies around the quietest place."""
+    samples = np.arange(50_000, dtype=np.float32) + 1000
+    samples[23_000 : 23_000 + pause] = 0.0
     window = Window(recording_id=1, index=4, samples=samples, start=1.0, end=1.0 + 50_000 / RATE)
     first, second = halve(window)
-    assert np.array_equal(np.concatenate([first.samples, second.samples]), samples)
-    assert first.end == second.start == 1.0 + len(first.samples) / RATE
+    num_first, num_second = len(first.samples), len(second.samples)
+    assert np.array_equal(first.samples, samples[:num_first])
+    assert np.array_equal(second.samples, samples[-num_second:])
     assert (first.start, second.end, first.index, second.index) == (1.0, window.end, 4, 4)
-    assert len(samples) / 3 < len(first.samples) < 2 * len(samples) / 3
+    assert first.end == pytest.approx(1.0 + num_first / RATE)
+    assert second.start == pytest.approx(window.end - num_second / RATE)
+    assert len(samples) / 3 < num_first < 2 * len(samples) / 3
+    assert second.overlap == pytest.approx(first.end - second.start)
+    num_shared = num_first + num_second - len(samples)
+    if pause:
+        assert num_shared == 0
+        assert num_first == pytest.approx(25_000, abs=RATE // 100)
+    else:
+        assert len(samples) / 16 <= num_shared <= len(samples) / 8
+
+
+def said(*texts: str, start: float, end: float) -> list[Segment]:
+    """Segments of equal length between two times."""
+    duration = (end - start) / len(texts)
+    return [
+        Segment(
+            id=0,
+            start=start + number * duration,
+            end=start + (number + 1) * duration,
+            text=text,
+            avg_logprob=-0.2,
+        )
+        for number, text in enumerate(texts)
+    ]
+
+
+def test_halves_take_the_place_of_a_text_that_nobody_can_have_said(
+    attempt: Callable[..., Any],
+) -> None:
+    """It came to an end each time, but is too much for its time, as made-up words are."""
+
+    def says(window: Window) -> list[Segment]:
+        if window.end - window.start > 11:
+            return said("a b c d " * 100, start=window.start, end=window.end)
+        return said(f"word {len(window.samples)}", start=window.start, end=window.end)
+
+    recognition, conversation = attempt(lambda window: False, 12.0, says=says)
+    assert len(conversation.windows) == 3
+    assert [segment.text.split()[0] for segment in recognition.segments] == ["word", "word"]
+    assert recognition.warnings == recognition.losses == ()
+    assert [(retry.reason, retry.outcome) for retry in recognition.retries] == [
+        ("too much", "resolved")
+    ]
+
+
+def test_a_text_stays_where_its_halves_are_no_better(attempt: Callable[..., Any]) -> None:
+    def says(window: Window) -> list[Segment]:
+        return said("a b c d " * 100, start=window.start, end=window.end)
+
+    recognition, conversation = attempt(lambda window: False, 12.0, says=says)
+    assert len(conversation.windows) == 3
+    assert [(s.start, s.end) for s in recognition.segments] == [(60.0, 72.0)]
+    assert recognition.warnings == (
+        "60.0-72.0 s: more text than can be said in that time; some of it may be made up",
+    )
+    assert [(retry.reason, retry.outcome) for retry in recognition.retries] == [
+        ("too much", "given up")
+    ]
+
+
+def test_what_both_halves_hold_is_told_once() -> None:
+    samples = np.ones(20 * RATE, np.float32)
+    window = Window(recording_id=1, index=0, samples=samples, start=0.0, end=20.0)
+    halves_ = halve(window)
+    seam, end = halves_[1].start, halves_[0].end
+    assert 1.0 < end - seam < 3.0
+    first = said("one two three", "four five six seven", start=0.0, end=end)
+    second = said("six seven eight", "nine ten", start=seam, end=20.0)
+    heard = [Recognition(segments=tuple(segments)) for segments in (first, second)]
+    joined = halves.join(halves_, heard)
+    text = " ".join(segment.text for segment in joined.segments)
+    assert text == "one two three four five six seven eight nine ten"
+    assert joined.warnings == ()
 
 
 def silence(window: Window) -> list[Segment]:

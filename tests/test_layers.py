@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "speech_times": {"transcript"},
     "retries": {"backends.base", "guards", "transcript", "windows"},
     "second_hearing": {"backends.base", "guards"},
-    "halves": {"backends.base", "windows"},
+    "halves": {"backends.base", "guards", "windows"},
     "audio": {"errors"},
     "words": set(),
     "windows": {"audio", "transcript", "words"},

@@ -11,7 +11,7 @@ import numpy as np
 from asrcli.audio.reading import MIN_DURATION, SAMPLING_RATE
 from asrcli.audio.speech import SpeechMap
 from asrcli.audio.vad import FRAME_SAMPLES
-from asrcli.windows.window import MAX_OVERLAP, QUIET_DURATION, Window, find_pause, find_quietest
+from asrcli.windows.window import QUIET_DURATION, Window, find_quietest, find_seam
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -161,12 +161,10 @@ class Cutter:
             return (min(limit, self._end_in_pause(*best)),) * 2
         # What is left for the next window is never too short to hold a word.
         begin, end = limit - self._search_samples, limit - MIN_REST_SAMPLES
-        pause = find_pause(self._pending(), begin - self._position, end - self._position)
-        if pause is not None:
-            return (self._position + pause,) * 2
-        cut = self._quietest(begin, end)
-        overlap = min(round(MAX_OVERLAP * SAMPLING_RATE), self._max_samples // 4)
-        return cut, self._quietest(cut - overlap, cut - overlap // 2)
+        first, second = find_seam(
+            self._pending(), begin - self._position, end - self._position, self._max_samples // 4
+        )
+        return self._position + first, self._position + second
 
     def _quietest(self, begin: int, end: int) -> int:
         """The quietest place between two, in samples of the recording."""

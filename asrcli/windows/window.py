@@ -47,16 +47,20 @@ class Window:
 
 
 def halve(window: Window) -> tuple[Window, Window]:
-    """Cut a window in two, in the quietest place of its middle third."""
+    """Cut a window in two, in its middle third: in a pause, or with some audio in both halves."""
     num_samples = len(window.samples)
-    middle = find_quietest(window.samples, num_samples // 3, num_samples - num_samples // 3)
-    seam = window.start + middle / SAMPLING_RATE
+    middle, resume = find_seam(
+        window.samples, num_samples // 3, num_samples - num_samples // 3, num_samples // 8
+    )
+    end, start = (window.start + place / SAMPLING_RATE for place in (middle, resume))
     return (
+        replace(window, samples=window.samples[:middle], end=end, speech=_within(window, end=end)),
         replace(
-            window, samples=window.samples[:middle], end=seam, speech=_within(window, end=seam)
-        ),
-        replace(
-            window, samples=window.samples[middle:], start=seam, speech=_within(window, start=seam)
+            window,
+            samples=window.samples[resume:],
+            start=start,
+            speech=_within(window, start=start),
+            overlap=end - start,
         ),
     )
 
@@ -109,6 +113,22 @@ def find_gaps(
     if end - start > 0.5 / SAMPLING_RATE:
         gaps.append((start, end))
     return gaps
+
+
+def find_seam(
+    samples: NDArray[np.float32], begin: int, end: int, max_overlap: int
+) -> tuple[int, int]:
+    """Where between two places to end a window, and where to begin the next, as sample indices.
+
+    One place in the longest hush; where there is none, the quietest place and an earlier one, so
+    that each word between them is whole in one of the two windows.
+    """
+    pause = find_pause(samples, begin, end)
+    if pause is not None:
+        return pause, pause
+    place = find_quietest(samples, begin, end)
+    overlap = min(round(MAX_OVERLAP * SAMPLING_RATE), max_overlap)
+    return place, find_quietest(samples, place - overlap, place - overlap // 2)
 
 
 def find_quietest(samples: NDArray[np.float32], begin: int, end: int) -> int:
