@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 HUSH_FRAME = SAMPLING_RATE // 100
 HUSH_SHARE = 0.1  # of the root mean square of the audio around: 20 dB below it
 MIN_HUSH = 0.16  # s
-QUIET_DURATION = 0.1  # s: the stretch whose energy is compared
+QUIET_DURATION = 0.1  # s: the stretch whose energy is compared, so that words stay whole
+PHRASE_END = 0.3  # s: and the one around it, so that phrases do
+ABOUT = 2.0  # times the energy of the quietest place is about as quiet
+SILENT_SHARE = 0.03  # of the root mean square of all audio: 30 dB below it
 MAX_OVERLAP = 3.0  # s before a cut without a pause that the next window holds as well
 MIN_REST = 0.7  # s of speech; less may be breath, or the end of a word whose time is a little off
 REST_PADDING = 0.3  # s of audio ahead of it
@@ -132,13 +135,35 @@ def find_seam(
 
 
 def find_quietest(samples: NDArray[np.float32], begin: int, end: int) -> int:
-    """The middle of the quietest stretch between two places, as a sample index."""
+    """The middle of the quietest place between two, as a sample index.
+
+    A mouth closes within words as well. So of all places that are about as quiet as the quietest,
+    or next to silent, it is the one around which it is quietest: there a phrase may end.
+    """
     width = min(round(QUIET_DURATION * SAMPLING_RATE), end - begin)
-    energy = np.cumsum(np.square(samples[begin:end], dtype=np.float64))
-    stretch_energy = energy[width - 1 :] - np.concatenate(([0.0], energy[:-width]))
+    places = np.arange(begin, end - width + 1) + width // 2
+    energy = np.concatenate(([0.0], np.cumsum(np.square(samples, dtype=np.float64))))
+    loudness = _loudness(energy, places, width)
+    silence = SILENT_SHARE**2 * energy[-1] / len(samples)
+    around = _loudness(energy, places, round(PHRASE_END * SAMPLING_RATE))
+    around[loudness > max(ABOUT * loudness.min(), silence)] = np.inf
     # Of equally quiet places (digital silence) the last one wastes the least of a window.
-    last_minimum = len(stretch_energy) - 1 - int(np.argmin(stretch_energy[::-1]))
-    return begin + last_minimum + width // 2
+    return int(places[len(places) - 1 - int(np.argmin(around[::-1]))])
+
+
+def _loudness(
+    energy: NDArray[np.float64], places: NDArray[np.int_], width: int
+) -> NDArray[np.float64]:
+    """The mean energy of so many samples around each of the places.
+
+    Args:
+        energy: float64 [num_samples + 1], that of all samples before each one.
+        places: int [num_places], sample indices.
+    """
+    first = np.maximum(places - width // 2, 0)
+    last = np.minimum(places - width // 2 + width, len(energy) - 1)
+    mean: NDArray[np.float64] = (energy[last] - energy[first]) / (last - first)
+    return mean
 
 
 def find_pause(samples: NDArray[np.float32], begin: int, end: int) -> int | None:
