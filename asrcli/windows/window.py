@@ -129,26 +129,47 @@ def find_seam(
     pause = find_pause(samples, begin, end)
     if pause is not None:
         return pause, pause
-    place = find_quietest(samples, begin, end)
+    place = find_phrase_end(samples, begin, end)
     overlap = min(round(MAX_OVERLAP * SAMPLING_RATE), max_overlap)
-    return place, find_quietest(samples, place - overlap, place - overlap // 2)
+    return place, find_phrase_end(samples, place - overlap, place - overlap // 2)
 
 
 def find_quietest(samples: NDArray[np.float32], begin: int, end: int) -> int:
-    """The middle of the quietest place between two, as a sample index.
+    """The middle of the quietest stretch between two places, as a sample index."""
+    places, loudness, _ = _quiet_places(samples, begin, end)
+    return _last_least(places, loudness)
+
+
+def find_phrase_end(samples: NDArray[np.float32], begin: int, end: int) -> int:
+    """A quiet place between two in speech without a pause, as a sample index.
 
     A mouth closes within words as well. So of all places that are about as quiet as the quietest,
     or next to silent, it is the one around which it is quietest: there a phrase may end.
     """
-    width = min(round(QUIET_DURATION * SAMPLING_RATE), end - begin)
-    places = np.arange(begin, end - width + 1) + width // 2
-    energy = np.concatenate(([0.0], np.cumsum(np.square(samples, dtype=np.float64))))
-    loudness = _loudness(energy, places, width)
+    places, loudness, energy = _quiet_places(samples, begin, end)
     silence = SILENT_SHARE**2 * energy[-1] / len(samples)
     around = _loudness(energy, places, round(PHRASE_END * SAMPLING_RATE))
     around[loudness > max(ABOUT * loudness.min(), silence)] = np.inf
-    # Of equally quiet places (digital silence) the last one wastes the least of a window.
-    return int(places[len(places) - 1 - int(np.argmin(around[::-1]))])
+    return _last_least(places, around)
+
+
+def _quiet_places(
+    samples: NDArray[np.float32], begin: int, end: int
+) -> tuple[NDArray[np.int_], NDArray[np.float64], NDArray[np.float64]]:
+    """Where between two places a cut may be, how loud it is there, and all energy up to a sample.
+
+    Returns:
+        int [num_places], float64 [num_places], float64 [num_samples + 1].
+    """
+    width = min(round(QUIET_DURATION * SAMPLING_RATE), end - begin)
+    places = np.arange(begin, end - width + 1) + width // 2
+    energy = np.concatenate(([0.0], np.cumsum(np.square(samples, dtype=np.float64))))
+    return places, _loudness(energy, places, width), energy
+
+
+def _last_least(places: NDArray[np.int_], values: NDArray[np.float64]) -> int:
+    """Of equally quiet places (digital silence) the last one: it wastes the least of a window."""
+    return int(places[len(places) - 1 - int(np.argmin(values[::-1]))])
 
 
 def _loudness(

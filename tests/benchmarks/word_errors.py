@@ -22,15 +22,20 @@ from pathlib import Path
 from asrcli.evaluation import Pair, score
 
 _PEER = """
-import json, sys
+import sys
 from pathlib import Path
 from faster_whisper import WhisperModel
 folder, language, *names = sys.argv[1:]
 model = WhisperModel(folder, device="cpu", compute_type="float32", cpu_threads=2)
 for audio, text in zip(names[::2], names[1::2]):
-    segments, _ = model.transcribe(audio, language=language, beam_size=1)
+    try:
+        segments, _ = model.transcribe(audio, language=language, beam_size=1)
+        heard = "".join(segment.text for segment in segments)
+    except Exception as error:
+        print("faster-whisper:", audio, repr(error), file=sys.stderr)
+        continue
     Path(text).parent.mkdir(parents=True, exist_ok=True)
-    Path(text).write_text("".join(segment.text for segment in segments), encoding="utf-8")
+    Path(text).write_text(heard, encoding="utf-8")
 """
 
 Row = dict[str, str]
@@ -84,7 +89,7 @@ def compare(language: str, rows: list[Row], arguments: argparse.Namespace) -> No
         manifest = Path(table.name)
         options = ["-m", arguments.model, "--dtype", arguments.dtype, "-l", language]
         ours = evaluate(manifest, *options, *arguments.option)
-    line = f"{language}  {len(rows):4d} recordings  ours {describe(ours)}"
+    line = f"{language}  ours {describe(ours)}"
     if arguments.peer_python:
         ask_peer(rows, language, arguments)
     if arguments.peer_transcripts:
@@ -101,9 +106,10 @@ def score_peer(rows: list[Row], language: str, arguments: argparse.Namespace) ->
             language=language,
         )
         for row in rows
+        if place_of(row, arguments).exists()
     ]
     total = score(pairs).total
-    return {"wer": total.wer or 0.0, "cer": total.cer or 0.0}
+    return {"num_files": total.num_files, "wer": total.wer or 0.0, "cer": total.cer or 0.0}
 
 
 def place_of(row: Row, arguments: argparse.Namespace) -> Path:
@@ -113,7 +119,9 @@ def place_of(row: Row, arguments: argparse.Namespace) -> Path:
 
 
 def describe(total: dict[str, float]) -> str:
-    return f"WER {100 * total['wer']:.2f} % CER {100 * total['cer']:.2f} %"
+    return (
+        f"{total['num_files']} files: WER {100 * total['wer']:.2f} % CER {100 * total['cer']:.2f} %"
+    )
 
 
 def main() -> None:
