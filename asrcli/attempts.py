@@ -18,7 +18,7 @@ from asrcli.windows import unheard_of
 
 if TYPE_CHECKING:
     from asrcli.engine.loop import Engine
-    from asrcli.engine.request import Hypothesis
+    from asrcli.engine.request import Hypothesis, Request
     from asrcli.models.base import Model
     from asrcli.options import Options
     from asrcli.windows import Window
@@ -110,8 +110,17 @@ class Attempts:
 
         self._run(job, options, finish)
 
-    def _run(self, job: Job, options: Options, finish: Callable[[Attempt], None]) -> None:
+    def _run(
+        self,
+        job: Job,
+        options: Options,
+        finish: Callable[[Attempt], None],
+        before: Attempt | None = None,
+    ) -> None:
+        """Send a window through the model; what was encoded of it before is not encoded again."""
         request = self._processor.prepare(next(self._request_ids), job.window, options)
+        if before is not None:
+            request = _with_audio_of(request, before)
         hear = self._hear if options.language is None and self._listens else None
         listener = Listener(job, hear, self._adapter.draft)
         if listener.is_listening or job.on_partial is not None:
@@ -159,7 +168,7 @@ class Attempts:
             chosen = choose(heard, self._recognise(second))
             self._judge(second, (retries.note_second(heard, chosen, job.window, reason),))
 
-        self._later(job, lambda: self._run(job, options, finish))
+        self._later(job, lambda: self._run(job, options, finish, attempt))
 
     def _judge(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
         """Conclude with what was heard, or hear it once more, at a higher temperature."""
@@ -173,10 +182,10 @@ class Attempts:
         language = options.language or hearings[-1].language
         warmer = replace(options, language=language, audio_context="full", temperature=temperature)
 
-        def finish(attempt: Attempt) -> None:
-            self._judge(attempt, (*hearings, self._recognise(attempt)))
+        def finish(warm: Attempt) -> None:
+            self._judge(warm, (*hearings, self._recognise(warm)))
 
-        self._later(job, lambda: self._run(job, warmer, finish))
+        self._later(job, lambda: self._run(job, warmer, finish, attempt))
 
     def _conclude(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
         """Give the result, or hear the window in two pieces where none of its texts will do."""
@@ -298,6 +307,13 @@ class Attempts:
         if language is not None:
             self._detection.heard(job.window.recording_id, language)
         return language is not None
+
+
+def _with_audio_of(request: Request, before: Attempt) -> Request:
+    """The request with what was encoded for one of the same window, if of as much of it."""
+    if request.input_features.shape != before.request.input_features.shape:
+        return request
+    return replace(request, audio_states=before.hypothesis.audio_states)
 
 
 def _choose_echo(echo: Recognition, alone: Recognition) -> Recognition:

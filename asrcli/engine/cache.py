@@ -1,7 +1,7 @@
-"""Slots: preallocated keys and values, one slot a running row.
+"""Slots: preallocated keys and values, one slot a running row, one audio slot a request.
 
 Rows sit in slots 0 to n - 1 without a hole, so every step reads plain slices and computes live rows
-only. When a row ends, the last one moves into its slot.
+only. When a row ends, the last one moves into its slot; likewise the audio, when a request ends.
 """
 
 from __future__ import annotations
@@ -67,17 +67,18 @@ class SlotCache:
         self.audio_values = allocate(shape.num_audio_positions, width)
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Copy slot ``source``, of which ``length`` positions are in use, over slot ``target``."""
-        self.copy_ids(source, target, length)
-        for tensor in (*self.audio_keys, *self.audio_values):
-            tensor[target] = tensor[source]
-
-    def copy_ids(self, source: int, target: int, length: int) -> None:
-        """Copy the ids of slot ``source`` alone; the audio of slot ``target`` stays."""
+        """Copy the ids of slot ``source``, ``length`` of them, over slot ``target``."""
         for tensor in (*self.keys, *self.values):
             tensor[target, :, :length] = tensor[source, :, :length]
 
-    def wipe(self, slot: int) -> None:
-        """Set all that a slot holds to zero."""
-        for tensor in (*self.keys, *self.values, *self.audio_keys, *self.audio_values):
+    def move_audio(self, source: int, target: int) -> None:
+        """Copy audio slot ``source`` over audio slot ``target``."""
+        for tensor in (*self.audio_keys, *self.audio_values):
+            tensor[target] = tensor[source]
+
+    def wipe(self, slot: int, audio_slot: int) -> None:
+        """Set all that a slot and an audio slot hold to zero."""
+        for tensor in (*self.keys, *self.values):
             tensor[slot] = 0
+        for tensor in (*self.audio_keys, *self.audio_values):
+            tensor[audio_slot] = 0

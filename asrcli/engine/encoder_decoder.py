@@ -7,7 +7,9 @@ on reallocating their cache as on arithmetic, and their cache interface changes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Rows
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812  (the field's name for it)
@@ -16,6 +18,9 @@ from torch import Tensor
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.layers import LayerNorm, Linear, attend, attend_all
 from asrcli.engine.packing import pack, pack_linear
+
+if TYPE_CHECKING:
+    from asrcli.engine.audio import AudioRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,7 @@ class EncoderDecoder:
         return self.weights.encoder_norm(states)
 
     def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None:
-        """Put what the decoder attends to into the slots ``first_slot`` and up."""
+        """Put what the decoder attends to into the audio slots ``first_slot`` and up."""
         num_windows, num_positions, _ = encoded.shape
         slots = slice(first_slot, first_slot + num_windows)
         for index, layer in enumerate(self.weights.decoder_layers):
@@ -120,7 +125,7 @@ class EncoderDecoder:
         self,
         token_ids: Tensor,
         positions: Tensor,
-        audio_lengths: Tensor,
+        audio: Rows[AudioRun],
         cache: SlotCache,
         first_slot: int,
         length: int,
@@ -130,7 +135,7 @@ class EncoderDecoder:
         Args:
             token_ids: [num_rows, num_tokens].
             positions: [num_rows, num_tokens], the place of each id in its row.
-            audio_lengths: [num_rows], encoder positions that each slot holds.
+            audio: to which audio the rows attend.
             cache: where keys and values are kept.
             first_slot: slot of the first row.
             length: positions to attend to, at least the largest position + 1.
@@ -142,7 +147,7 @@ class EncoderDecoder:
         slots = slice(first_slot, first_slot + num_rows)
         rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
         mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
-        audio_length, audio_mask = self._audio_mask(audio_lengths)
+        audio_masks = [self._audio_mask(run.lengths) for run in audio]
         states = F.embedding(token_ids, self.weights.token_embedding)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
@@ -158,12 +163,10 @@ class EncoderDecoder:
             )
             states = states + layer.attention_out(attended)
             (query,) = self._split_heads(layer.audio_query(layer.audio_norm(states)), 1)
-            attended = attend(
-                query,
-                cache.audio_keys[index][slots, :, :, :audio_length],
-                cache.audio_values[index][slots, :, :audio_length],
-                audio_mask,
-            )
+            attended = torch.empty_like(states)
+            for run, mask_of_run in zip(audio, audio_masks, strict=True):
+                keys, values = cache.audio_keys[index], cache.audio_values[index]
+                self._attend_to_audio(query, keys, values, run, mask_of_run, attended)
             states = states + layer.audio_out(attended)
             states = states + _feed_forward(layer, states)
         return self.weights.decoder_norm(states)
@@ -172,13 +175,39 @@ class EncoderDecoder:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
         return self._output(states).float()
 
-    def _audio_mask(self, audio_lengths: Tensor) -> tuple[int, Tensor | None]:
-        """The longest of the rows' encodings, and a mask where others are shorter."""
-        longest = int(audio_lengths.max())
-        if int(audio_lengths.min()) == longest:
-            return longest, None
+    def _attend_to_audio(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        run: AudioRun,
+        mask: Tensor | None,
+        attended: Tensor,
+    ) -> None:
+        """Write what the rows of a run hear to their places in ``attended``.
+
+        Queries [rows, heads, tokens, head_dim] of rows that share their audio go side by side: it
+        is read once for all of them.
+        """
+        length = max(run.lengths)
+        keys, values = keys[run.slots, :, :, :length], values[run.slots, :, :length]
+        if run.rows is None:
+            attended.copy_(attend(query, keys, values, mask))
+            return
+        num_tokens, width = attended.shape[1:]
+        shape = (len(run.lengths), run.num_queries, self.num_heads, num_tokens, self.head_dim)
+        beside = query[run.rows].view(shape).transpose(1, 2).flatten(2, 3)
+        heard = attend(beside, keys, values, mask)
+        attended[run.rows] = heard.view(len(run.rows), num_tokens, width)
+
+    def _audio_mask(self, lengths: Rows[int]) -> Tensor | None:
+        """A mask where some encodings are shorter than the longest."""
+        longest = max(lengths)
+        if min(lengths) == longest:
+            return None
         places = torch.arange(longest, device=self.device)
-        return longest, self._hide((places >= audio_lengths[:, None])[:, None])
+        ends = torch.tensor(lengths, device=self.device)
+        return self._hide((places >= ends[:, None])[:, None])
 
     def _hide(self, hidden: Tensor) -> Tensor:
         """A mask to add to scores [rows, heads, queries, keys] from bool [rows, queries, keys]."""

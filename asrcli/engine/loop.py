@@ -141,7 +141,7 @@ class Engine:
         else:
             error = EngineError(OUT_OF_RANGE, hint="--dtype float32 has more room")
             for row in search.rows:
-                self.runner.clear(row.slot)
+                self.runner.clear(row.slot, search.lead.audio_slot)
         if text is None and error is None:
             return
         for row in search.rows:
@@ -158,7 +158,9 @@ class Engine:
         sampling = sequence.request.sampling
         if not math.isfinite(logprob):
             sequence.finish_reason = "abort"
-            self.runner.clear(sequence.slot)  # what it leaves there would reach the next row
+            self.runner.clear(
+                sequence.slot, sequence.audio_slot
+            )  # what it leaves there would reach the next row
             self._finish(sequence, EngineError(OUT_OF_RANGE, hint="--dtype float32 has more room"))
             return
         if token_id in sampling.eos_token_ids:
@@ -208,8 +210,8 @@ class Engine:
     def _fail(self, error: Exception) -> None:
         """Give up all that runs; those who wait may still do well."""
         leads = self.scheduler.leads()
-        for row in list(self.scheduler.running):
-            self.scheduler.finish(row)
+        self.scheduler.running.clear()
+        self.scheduler.heard.clear()
         for sequence in leads:
             sequence.finish_reason = "abort"
             _resolve(sequence, error)

@@ -62,6 +62,8 @@ class Request:
         audio_span: (begin, end) of the prompt's places that audio embeddings take, where the
             network is of the decoder-only kind; what stands there in ``prompt_token_ids`` is not
             looked at.
+        audio_states: what the encoder made of these very features before, where that is known; it
+            is then not asked again.
         is_shortened: whether the features leave out context that the model was trained with.
         num_beams_in_doubt: beams with which it is worth hearing the window again where the text is
             doubtful; 1 where more have not been seen to help.
@@ -76,6 +78,7 @@ class Request:
     input_features: Tensor
     sampling: Sampling
     audio_span: tuple[int, int] | None = None
+    audio_states: Tensor | None = field(default=None, compare=False)
     is_shortened: bool = False
     num_beams_in_doubt: int = 1
     no_speech: tuple[int, int] | None = None
@@ -95,6 +98,8 @@ class Hypothesis:
         finish_reason: "stop" by an end token, "length" by the bound on ids, "loop" when it ran in
             circles, of which the first round is left, "abort" when given up; None while it is
             still being produced.
+        audio_states: what the encoder made of the request's features, for another request of the
+            same; None where the network keeps audio in the prompt.
     """
 
     request_id: int
@@ -103,3 +108,4 @@ class Hypothesis:
     eos_logprob: float | None = None
     no_speech_prob: float | None = None
     finish_reason: FinishReason | None
+    audio_states: Tensor | None = field(default=None, compare=False, repr=False)

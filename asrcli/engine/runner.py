@@ -57,14 +57,17 @@ class Runner(Protocol):
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
 
+    def move_audio(self, source: int, target: int) -> None:
+        """Move a request's audio to another audio slot, where audio lies by itself."""
+
     def fork(self, source: int, target: int, length: int) -> None:
-        """Copy a row of ``length`` ids, audio and all, to the slot behind the last."""
+        """Copy a row of ``length`` ids to the slot behind the last."""
 
     def follow(self, source: int, target: int, length: int) -> None:
         """Copy the ``length`` ids of a row to another row of the same audio."""
 
-    def clear(self, slot: int) -> None:
-        """Wipe out all that a slot holds."""
+    def clear(self, slot: int, audio_slot: int) -> None:
+        """Wipe out all that a row holds."""
 
     def shrink(self, num_slots: int) -> None:
         """Go on with fewer slots and less memory; what they held is lost."""
@@ -76,8 +79,12 @@ def round_up(length: int, at_most: int) -> int:
 
 
 def release(sequence: Sequence, scheduler: Scheduler, runner: Runner) -> None:
-    """Take a row out of the batch; the last one moves into its slot."""
+    """Take a row out of the batch; the last one moves into its slot, and the last audio into that
+    of a request that has ended."""
     moved = scheduler.finish(sequence)
     if moved is not None:
         source, target = moved
         runner.move(source, target, scheduler.running[target].length)
+    moved = scheduler.free_audio(sequence.lead)
+    if moved is not None:
+        runner.move_audio(*moved)

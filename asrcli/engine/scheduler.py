@@ -35,7 +35,9 @@ class Sequence:
         request: what was asked.
         future: where the hypothesis goes.
         slot: its row in the cache while it runs.
-        num_audio_positions: encoder positions that its slot holds.
+        audio_slot: where its audio lies, if it is the lead.
+        num_audio_positions: encoder positions that lie there.
+        audio_states: what the encoder made of its audio; float [num_audio_positions, width].
         token_ids, logprobs: what it has produced.
         eos_logprob, no_speech_prob, finish_reason: as in ``Hypothesis``.
         generator: source of random numbers of this sequence alone; made by the sampler.
@@ -45,7 +47,9 @@ class Sequence:
     request: Request
     future: Future[Hypothesis]
     slot: int = -1
+    audio_slot: int = -1
     num_audio_positions: int = 0
+    audio_states: Any = None
     status: Status = Status.WAITING
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -73,10 +77,10 @@ class Sequence:
 
     def restart(self) -> None:
         """Forget all that was produced, to begin again from the prompt."""
-        self.slot, self.status = -1, Status.WAITING
+        self.slot, self.audio_slot, self.status = -1, -1, Status.WAITING
         self.token_ids, self.logprobs = [], []
         self.eos_logprob = self.no_speech_prob = self.finish_reason = self.generator = None
-        self.search = None
+        self.search = self.audio_states = None
 
     def hypothesis(self) -> Hypothesis:
         """What it has produced so far, or in the end."""
@@ -87,6 +91,7 @@ class Sequence:
             eos_logprob=self.eos_logprob,
             no_speech_prob=self.no_speech_prob,
             finish_reason=self.finish_reason,
+            audio_states=self.audio_states,
         )
 
 
@@ -109,6 +114,7 @@ class Scheduler:
         self.room = 0  # tokens that each row can hold
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []  # running[i] is in slot i
+        self.heard: list[Sequence] = []  # leads; the audio of heard[i] is in audio slot i
 
     def add(self, sequence: Sequence) -> None:
         """Put a sequence at the end of the queue."""
@@ -140,12 +146,14 @@ class Scheduler:
             self.waiting.popleft()
             sequence.slot, sequence.status = len(self.running), Status.RUNNING
             self.running.append(sequence)
+            sequence.audio_slot = len(self.heard)
+            self.heard.append(sequence)
             newcomers.append(sequence)
         return newcomers
 
     def leads(self) -> list[Sequence]:
         """The requests that run, each once."""
-        return list(dict.fromkeys(row.lead for row in self.running))
+        return list(self.heard)
 
     def fork(self, row: Sequence) -> Sequence:
         """Another row of the same request, behind all that run; its slot was kept for it."""
@@ -196,6 +204,23 @@ class Scheduler:
         self.running[slot] = last
         return moved
 
+    def free_audio(self, lead: Sequence) -> tuple[int, int] | None:
+        """Give up a request's audio slot, once none of its rows runs.
+
+        Returns:
+            (from, to) if the last audio has to move to the slot that fell free, else None.
+        """
+        if any(row.lead is lead for row in self.running):
+            return None
+        slot, last = lead.audio_slot, self.heard.pop()
+        lead.audio_slot = -1
+        if last is lead:
+            return None
+        moved = (last.audio_slot, slot)
+        last.audio_slot = slot
+        self.heard[slot] = last
+        return moved
+
     def shrink(self, num_slots: int) -> None:
         """Go on with fewer slots: all that runs starts again, ahead of those who wait."""
         if self.max_tokens is not None:
@@ -205,5 +230,6 @@ class Scheduler:
         leads = self.leads()
         for sequence in leads:
             sequence.restart()
+        self.heard = []
         self.waiting.extendleft(reversed(leads))
         self.running = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from asrcli.engine.audio import AudioRun, plan_runs
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.runner import round_up
 
@@ -30,7 +31,7 @@ class CrossAttentionNetwork(Protocol):
         self,
         token_ids: Tensor,
         positions: Tensor,
-        audio_lengths: Tensor,
+        audio: Rows[AudioRun],
         cache: SlotCache,
         first_slot: int,
         length: int,
@@ -74,11 +75,10 @@ class SlotRunner:
     def prefill(self, newcomers: Rows[Sequence], room: int) -> Tensor:
         """Encode the newcomers' audio and take in their prompts; see ``Runner``."""
         for batch in self._encoder_batches(newcomers):
-            features = torch.stack([sequence.request.input_features for sequence in batch])
-            encoded = self.network.encode(features)
-            self.network.write_audio(encoded, self.cache, batch[0].slot)
-            for sequence in batch:
-                sequence.num_audio_positions = encoded.shape[1]
+            encoded = self._encode(batch)
+            self.network.write_audio(encoded, self.cache, batch[0].audio_slot)
+            for sequence, states in zip(batch, encoded, strict=True):
+                sequence.num_audio_positions, sequence.audio_states = len(states), states
         states = self._take_prompts(newcomers, newcomers[0].slot)
         self._read_no_speech(newcomers, states)
         rows = torch.arange(len(newcomers), device=states.device)
@@ -86,15 +86,25 @@ class SlotRunner:
         return self.network.logits(states[rows, torch.tensor(last, device=states.device)])
 
     def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
-        """Neighbours with features of one length, as many as the encoder takes at once."""
-        for _, group in groupby(newcomers, key=lambda s: s.request.input_features.shape):
+        """Neighbours of one length, known or not, as many as the encoder takes at once."""
+
+        def kind(sequence: Sequence) -> tuple[bool, torch.Size]:
+            request = sequence.request
+            return request.audio_states is None, request.input_features.shape
+
+        for _, group in groupby(newcomers, key=kind):
             same = list(group)
             for begin in range(0, len(same), self.encode_batch_size):
                 yield same[begin : begin + self.encode_batch_size]
 
-    def _audio_lengths(self, rows: Rows[Sequence]) -> Tensor:
-        lengths = [sequence.num_audio_positions for sequence in rows]
-        return torch.tensor(lengths, device=self.network.device)
+    def _encode(self, batch: Rows[Sequence]) -> Tensor:
+        """What the encoder makes of a batch, or has made of it before."""
+        known = [sequence.request.audio_states for sequence in batch]
+        states = [each for each in known if each is not None]
+        if states:
+            return torch.stack(states)
+        features = torch.stack([sequence.request.input_features for sequence in batch])
+        return self.network.encode(features)
 
     def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
         """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
@@ -106,10 +116,8 @@ class SlotRunner:
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
         token_ids = torch.tensor(padded, device=device)
-        audio_lengths = self._audio_lengths(newcomers)
-        return self.network.decode(
-            token_ids, positions, audio_lengths, self.cache, first_slot, length
-        )
+        audio = plan_runs(newcomers, device)
+        return self.network.decode(token_ids, positions, audio, self.cache, first_slot, length)
 
     def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
         for row, sequence in enumerate(newcomers):
@@ -126,22 +134,27 @@ class SlotRunner:
         last = [[sequence.length - 1] for sequence in running]
         length = round_up(max(position for (position,) in last) + 1, self.max_length)
         positions = torch.tensor(last, device=device)
-        audio_lengths = self._audio_lengths(running)
-        states = self.network.decode(token_ids, positions, audio_lengths, self.cache, 0, length)
+        leads = sorted({row.lead for row in running}, key=lambda lead: lead.audio_slot)
+        audio = plan_runs(leads, device)
+        states = self.network.decode(token_ids, positions, audio, self.cache, 0, length)
         return self.network.logits(states[:, 0])
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
         self.cache.move(source, target, length)
 
+    def move_audio(self, source: int, target: int) -> None:
+        """Move a request's audio to another audio slot."""
+        self.cache.move_audio(source, target)
+
     def fork(self, source: int, target: int, length: int) -> None:
-        """Copy a row of ``length`` ids, audio and all, to the slot behind the last."""
+        """Copy a row of ``length`` ids to the slot behind the last."""
         self.cache.move(source, target, length)
 
     def follow(self, source: int, target: int, length: int) -> None:
         """Copy the ``length`` ids of a row to another row of the same audio."""
-        self.cache.copy_ids(source, target, length)
+        self.cache.move(source, target, length)
 
-    def clear(self, slot: int) -> None:
-        """Wipe out all that a slot holds."""
-        self.cache.wipe(slot)
+    def clear(self, slot: int, audio_slot: int) -> None:
+        """Wipe out all that a row holds."""
+        self.cache.wipe(slot, audio_slot)

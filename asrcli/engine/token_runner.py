@@ -92,7 +92,10 @@ class TokenRunner:
         """Copy the ``length`` ids of a row to another row of the same audio."""
         self.cache.move(source, target, length)
 
-    def clear(self, slot: int) -> None:
+    def move_audio(self, source: int, target: int) -> None:
+        """Nothing to do: the audio is part of the row."""
+
+    def clear(self, slot: int, audio_slot: int) -> None:
         """Wipe out all that a slot holds."""
         self.cache.wipe(slot)
 

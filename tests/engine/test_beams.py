@@ -61,7 +61,7 @@ def start() -> Iterator[Callable[..., Engine]]:
 def next_logprobs(kind: str, asked: Request, token_ids: tuple[int, ...]) -> Tensor:
     """Of every id behind a text that is read as part of the prompt, without any cache."""
     longer = replace(asked, prompt_token_ids=asked.prompt_token_ids + token_ids)
-    sequence = Row(longer, Future(), slot=0)
+    sequence = Row(longer, Future(), slot=0, audio_slot=0)
     with torch.inference_mode():
         logits = runner(kind, 1).prefill([sequence], 512)
         for rule in asked.sampling.logits_rules:

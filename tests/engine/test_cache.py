@@ -20,6 +20,32 @@ def everything(cache: SlotCache) -> list[Tensor]:
     return [*cache.keys, *cache.values, *cache.audio_keys, *cache.audio_values]
 
 
+def audio_of(cache: SlotCache) -> list[Tensor]:
+    return [*cache.audio_keys, *cache.audio_values]
+
+
+def test_audio_moves_by_itself() -> None:
+    cache, before = random_cache(), random_cache()
+    cache.move_audio(3, 1)
+    for moved, old in zip(audio_of(cache), audio_of(before), strict=True):
+        assert torch.equal(moved[[0, 1, 2, 3]], old[[0, 3, 2, 3]])
+    for same, old in zip(cache.keys + cache.values, before.keys + before.values, strict=True):
+        assert torch.equal(same, old)
+
+
+def test_wiping_leaves_other_slots() -> None:
+    cache, before = random_cache(), random_cache()
+    cache.wipe(2, 0)
+    for kind, slot, others in (("ids", 2, [0, 1, 3]), ("audio", 0, [1, 2, 3])):
+        tensors = [
+            audio_of(each) if kind == "audio" else each.keys + each.values
+            for each in (cache, before)
+        ]
+        for wiped, old in zip(*tensors, strict=True):
+            assert not wiped[slot].any()
+            assert torch.equal(wiped[others], old[others])
+
+
 def test_sizes() -> None:
     cache = SlotCache(SHAPE, 4, torch.device("cpu"), torch.bfloat16)
     assert [tuple(t.shape) for t in cache.keys] == [(4, 3, 10, 4)] * 2
@@ -34,10 +60,7 @@ def test_move_copies_what_is_in_use_and_leaves_the_other_slots() -> None:
     cache.move(3, 1, 6)
     for moved, old in zip(cache.keys + cache.values, before.keys + before.values, strict=True):
         assert torch.equal(moved[1, :, :6], old[3, :, :6])
-    audio = zip(
-        cache.audio_keys + cache.audio_values, before.audio_keys + before.audio_values, strict=True
-    )
-    for moved, old in audio:
-        assert torch.equal(moved[1], old[3])
+    for moved, old in zip(audio_of(cache), audio_of(before), strict=True):
+        assert torch.equal(moved, old)
     for moved, old in zip(everything(cache), everything(before), strict=True):
         assert torch.equal(moved[[0, 2, 3]], old[[0, 2, 3]])

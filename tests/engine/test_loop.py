@@ -427,3 +427,23 @@ def test_without_slots_the_engine_gives_up_and_says_so(
             engine.submit(build_request(number)).result(TIMEOUT)
     with pytest.raises(EngineError, match="the device is gone"):
         engine.submit(build_request(7))
+
+
+def test_what_was_encoded_once_is_not_encoded_again(start: Callable[..., Engine]) -> None:
+    """Alone and in company, and alike in every number."""
+    network = WatchedNetwork()
+    engine = start(network)
+    requests = [build_request(number) for number in range(NUM_REQUESTS)]
+    firsts = results([engine.submit(request) for request in requests])
+    assert sum(network.encoded) == NUM_REQUESTS
+    again = [
+        replace(request, audio_states=first.audio_states) if number % 3 else request
+        for number, (request, first) in enumerate(zip(requests, firsts, strict=True))
+    ]
+    seconds = results([engine.submit(request) for request in again])
+    assert sum(network.encoded) == NUM_REQUESTS + NUM_REQUESTS // 3
+    for first, second in zip(firsts, seconds, strict=True):
+        check(second, first)
+        assert first.audio_states is not None
+        assert second.audio_states is not None
+        torch.testing.assert_close(second.audio_states, first.audio_states)

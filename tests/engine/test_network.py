@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from asrcli.engine.audio import AudioRun
 from asrcli.engine.cache import SlotCache
 from asrcli.engine.encoder_decoder import DecoderLayer, EncoderDecoder, EncoderLayer
 from tests.engine.tiny_network import (
@@ -74,13 +75,13 @@ def test_ids_one_by_one_in_any_slot_give_what_all_at_once_gives() -> None:
     cache = SlotCache(network.cache_shape, 5, network.device, network.dtype)
     network.write_audio(network.encode(features), cache, 2)
     positions = torch.arange(12).expand(3, 12)
-    lengths = torch.tensor([cache.shape.num_audio_positions] * 3)
-    states = [network.decode(token_ids[:, :5], positions[:, :5], lengths, cache, 2, 5)]
+    audio = [AudioRun(2, (cache.shape.num_audio_positions,) * 3)]
+    states = [network.decode(token_ids[:, :5], positions[:, :5], audio, cache, 2, 5)]
     for i in range(5, 12):
         # Looking at more positions than are in use changes nothing: they are masked.
         length = min(MAX_LENGTH, i + 1 + i % 3)
         now = slice(i, i + 1)
-        step = network.decode(token_ids[:, now], positions[:, now], lengths, cache, 2, length)
+        step = network.decode(token_ids[:, now], positions[:, now], audio, cache, 2, length)
         states.append(step)
     logits = network.logits(torch.cat(states, dim=1))
     for row in range(3):
@@ -108,9 +109,9 @@ def test_rows_with_shorter_audio_give_what_each_gives_alone() -> None:
     network.write_audio(network.encode(torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)), cache, 0)
     for row, frames in enumerate(num_frames):
         network.write_audio(network.encode(features[row : row + 1, :, :frames]), cache, row)
-    lengths = torch.tensor([-(-frames // 2) for frames in num_frames])
+    audio = [AudioRun(0, tuple(-(-frames // 2) for frames in num_frames))]
     positions = torch.arange(4).expand(3, 4)
-    logits = network.logits(network.decode(token_ids, positions, lengths, cache, 0, 4))
+    logits = network.logits(network.decode(token_ids, positions, audio, cache, 0, 4))
     for row, frames in enumerate(num_frames):
         expected = reference(network, features[row][:, :frames], token_ids[row])
         torch.testing.assert_close(logits[row], expected, atol=1e-4, rtol=1e-4)

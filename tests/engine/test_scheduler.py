@@ -20,6 +20,8 @@ def check_slots(scheduler: Scheduler) -> None:
     slots = [running.slot for running in scheduler.running]
     assert slots == list(range(len(slots)))
     assert len(slots) <= scheduler.num_slots
+    assert [lead.audio_slot for lead in scheduler.heard] == list(range(len(slots)))
+    assert set(scheduler.heard) == set(scheduler.running)
     assert all(running.status is Status.RUNNING for running in scheduler.running)
     assert all((each.status, each.slot) == (Status.WAITING, -1) for each in scheduler.waiting)
 
@@ -42,6 +44,7 @@ def test_any_order_of_coming_and_going(num_slots: int, actions: list[tuple[str, 
     admitted: list[Sequence] = []
     finished: list[Sequence] = []
     held: dict[int, Sequence] = {}  # what a cache would hold in its slots
+    heard: dict[int, Sequence] = {}  # and in those of the audio
 
     def admit(at_most: int) -> None:
         free = num_slots - len(scheduler.running)
@@ -50,6 +53,7 @@ def test_any_order_of_coming_and_going(num_slots: int, actions: list[tuple[str, 
         assert len(newcomers) == expected
         assert newcomers == scheduler.running[len(scheduler.running) - expected :]
         held.update({newcomer.slot: newcomer for newcomer in newcomers})
+        heard.update({newcomer.audio_slot: newcomer for newcomer in newcomers})
         admitted.extend(newcomers)
 
     def finish(index: int) -> None:
@@ -57,6 +61,9 @@ def test_any_order_of_coming_and_going(num_slots: int, actions: list[tuple[str, 
         moved = scheduler.finish(ended)
         if moved is not None:
             held[moved[1]] = held[moved[0]]
+        moved = scheduler.free_audio(ended)
+        if moved is not None:
+            heard[moved[1]] = heard[moved[0]]
         assert (ended.status, ended.slot) == (Status.FINISHED, -1)
         finished.append(ended)
 
@@ -71,6 +78,7 @@ def test_any_order_of_coming_and_going(num_slots: int, actions: list[tuple[str, 
             finish(number)
         check_slots(scheduler)
         assert all(held[running.slot] is running for running in scheduler.running)
+        assert all(heard[lead.audio_slot] is lead for lead in scheduler.heard)
     while scheduler.waiting or scheduler.running:
         admit(num_slots)
         finish(0)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from asrcli.engine.audio import AudioRun
 from asrcli.engine.cache import SlotCache
 from asrcli.engine.encoder_decoder import (
     DecoderLayer,
@@ -151,7 +152,7 @@ class WatchedNetwork:
         self,
         token_ids: Tensor,
         positions: Tensor,
-        audio_lengths: Tensor,
+        audio: Sequence[AudioRun],
         cache: SlotCache,
         first_slot: int,
         length: int,
@@ -161,7 +162,7 @@ class WatchedNetwork:
         if error is not None:
             raise error
         (self.prefilled if is_prefill else self.decoded).append(len(token_ids))
-        return self.network.decode(token_ids, positions, audio_lengths, cache, first_slot, length)
+        return self.network.decode(token_ids, positions, audio, cache, first_slot, length)
 
     def logits(self, states: Tensor) -> Tensor:
         return self.network.logits(states)
