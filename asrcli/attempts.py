@@ -145,13 +145,19 @@ class Attempts:
             options.previous_text and guards.says_again(heard, options.previous_text)
         ):
             alone = replace(options, prompt=None, hotwords=None, previous_text=None)
-            self._hear_again(attempt, heard, alone, _choose_echo, "echo")
-        elif second_hearing.is_worth_it(heard, attempt.request, options):
-            full = second_hearing.improve(options, attempt.request, heard.language)
-            reason = guards.find_fault(heard) or "doubtful"
-            self._hear_again(attempt, heard, full, second_hearing.choose, reason)
+            self._hear_again(attempt, heard, alone, _choose_echo, "echo", self._judge)
         else:
-            self._judge(attempt, (heard,))
+            self._doubt(attempt, heard)
+
+    def _doubt(self, attempt: Attempt, heard: Recognition) -> None:
+        """Hear a window with more expense where its text is doubtful, and go on with the best."""
+        options, request = attempt.options, attempt.request
+        if not second_hearing.is_worth_it(heard, request, options):
+            self._judge(attempt, heard)
+            return
+        better = second_hearing.improve(heard, request, options)
+        reason = guards.find_fault(heard) or "doubtful"
+        self._hear_again(attempt, heard, better, second_hearing.choose, reason, self._doubt)
 
     def _hear_again(
         self,
@@ -160,17 +166,18 @@ class Attempts:
         options: Options,
         choose: Callable[[Recognition, Recognition], Recognition],
         reason: str,
+        go_on: Callable[[Attempt, Recognition], None],
     ) -> None:
         """Hear a window once more in another way, and go on with the better of the two texts."""
         job = replace(attempt.job, on_partial=None)  # its draft has been seen
 
         def finish(second: Attempt) -> None:
             chosen = choose(heard, self._recognise(second))
-            self._judge(second, (retries.note_second(heard, chosen, job.window, reason),))
+            go_on(second, retries.note_second(heard, chosen, job.window, reason))
 
         self._later(job, lambda: self._run(job, options, finish, attempt))
 
-    def _judge(self, attempt: Attempt, hearings: tuple[Recognition, ...]) -> None:
+    def _judge(self, attempt: Attempt, *hearings: Recognition) -> None:
         """Conclude with what was heard, or hear it once more, at a higher temperature."""
         options, first = attempt.options, attempt.job.options.temperature
         temperature = guards.next_temperature(hearings, first)
@@ -183,7 +190,7 @@ class Attempts:
         warmer = replace(options, language=language, audio_context="full", temperature=temperature)
 
         def finish(warm: Attempt) -> None:
-            self._judge(warm, (*hearings, self._recognise(warm)))
+            self._judge(warm, *hearings, self._recognise(warm))
 
         self._later(job, lambda: self._run(job, warmer, finish, attempt))
 

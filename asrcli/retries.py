@@ -43,7 +43,7 @@ def note_second(
 ) -> Recognition:
     """The one of two hearings that was chosen, with why there was a second."""
     outcome = "kept" if chosen is first else "resolved" if chosen.segments else "silence"
-    return replace(chosen, retries=(_retry(window, reason, outcome, chosen),))
+    return replace(chosen, retries=(*first.retries, _retry(window, reason, outcome, chosen)))
 
 
 def note_halves(first: Recognition, both: Recognition, window: Window) -> Recognition:

@@ -1,9 +1,10 @@
-"""A text that is doubtful is heard again with all that helps: the full context, and several beams.
+"""A text that is doubtful is heard again: with several beams, then with the full context as well.
 
 A model that was trained on 30 s may be given a short clip with only part of the silence behind it,
 and may take the likeliest id each time, which both take a fraction of the time. It then fails now
-and then, and mostly says so: the text is unlikely, or goes round in circles, or never ends. Such a
-window is transcribed again with no expense spared, and the likelier of the two texts is kept.
+and then, and mostly says so: the text is unlikely, or goes round in circles, or never ends. Beams
+over what is encoded already cost little. Where the text has failed, or they do not help enough, the
+window is transcribed with no expense spared. The likelier of two texts is kept each time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from asrcli.engine.request import Request
     from asrcli.options import Options
 
-DOUBTFUL_LOGPROB = -0.3  # mean log-probability below which a text is not trusted at once
+DOUBTFUL_LOGPROB = -0.3  # mean log-probability below which a text is not trusted at once,
+UNLIKELY_LOGPROB = -0.4  # and below which one that beams have found with a short context is not
 
 
 def is_worth_it(heard: Recognition, request: Request, options: Options) -> bool:
@@ -26,16 +28,24 @@ def is_worth_it(heard: Recognition, request: Request, options: Options) -> bool:
 
     Silence that was found with the full context stays silence: beams find words in any noise.
     """
-    if not is_doubtful(heard):
-        return False
-    has_more_beams = _num_beams(request, options) > request.sampling.num_beams
-    return request.is_shortened or (has_more_beams and bool(heard.segments))
+    if _has_more_beams(request, options):
+        return is_doubtful(heard) and (request.is_shortened or bool(heard.segments))
+    return request.is_shortened and (_has_failed(heard) or mean_logprob(heard) < UNLIKELY_LOGPROB)
 
 
-def improve(options: Options, request: Request, language: str | None) -> Options:
+def improve(heard: Recognition, request: Request, options: Options) -> Options:
     """How a window is heard again."""
-    num_beams = _num_beams(request, options)
-    return replace(options, language=language, audio_context="full", beam_size=num_beams)
+    suffices = _has_more_beams(request, options) and not _has_failed(heard)
+    return replace(
+        options,
+        language=heard.language,
+        audio_context=options.audio_context if request.is_shortened and suffices else "full",
+        beam_size=_num_beams(request, options),
+    )
+
+
+def _has_more_beams(request: Request, options: Options) -> bool:
+    return _num_beams(request, options) > request.sampling.num_beams
 
 
 def _num_beams(request: Request, options: Options) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from asrcli.backends.base import Recognition
-from asrcli.second_hearing import choose, is_doubtful
+from asrcli.engine.request import Request, Sampling
+from asrcli.options import Options
+from asrcli.second_hearing import choose, improve, is_doubtful, is_worth_it
 from asrcli.transcript import Segment
 
 
@@ -57,3 +60,62 @@ def test_what_is_heard_again(recognition: Recognition, expected: bool) -> None:
 )
 def test_which_text_is_kept(first: Recognition, second: Recognition, expected: Recognition) -> None:
     assert choose(first, second) is expected
+
+
+def _request(*, num_beams: int = 1, is_shortened: bool = True) -> Request:
+    return Request(
+        request_id=0,
+        prompt_token_ids=(1,),
+        input_features=torch.zeros(80, 4),
+        sampling=Sampling(max_new_tokens=4, eos_token_ids=frozenset({0}), num_beams=num_beams),
+        is_shortened=is_shortened,
+        num_beams_in_doubt=5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("recognition", "is_shortened", "expected"),
+    [
+        (LIKELY, True, ("auto", 5)),  # over what is encoded already
+        (LIKELY, False, ("full", 5)),
+        (UNLIKELY, True, ("auto", 5)),
+        (LOOP, True, ("full", 5)),  # it has failed: nothing is spared
+        (NOTHING, True, ("full", 5)),
+        (NOTHING, False, None),  # silence with the full context stays silence
+        (SURE, True, None),
+    ],
+)
+def test_how_a_doubtful_text_is_heard_again(
+    recognition: Recognition, is_shortened: bool, expected: tuple[str, int] | None
+) -> None:
+    request = _request(is_shortened=is_shortened)
+    assert is_worth_it(recognition, request, Options()) is (expected is not None)
+    if expected is not None:
+        better = improve(recognition, request, Options())
+        assert (better.audio_context, better.beam_size) == expected
+        assert better.language == "en"
+
+
+@pytest.mark.parametrize(
+    ("recognition", "is_shortened", "expected"),
+    [
+        (LIKELY, True, False),  # beams bear it out
+        (UNLIKELY, True, True),
+        (LOOP, True, True),
+        (UNLIKELY, False, False),  # nothing is left to try
+        (LOOP, False, False),
+    ],
+)
+def test_what_beams_do_not_better_is_heard_with_all_of_the_context(
+    recognition: Recognition, is_shortened: bool, expected: bool
+) -> None:
+    request = _request(num_beams=5, is_shortened=is_shortened)
+    assert is_worth_it(recognition, request, Options()) is expected
+    if expected:
+        better = improve(recognition, request, Options())
+        assert (better.audio_context, better.beam_size) == ("full", 5)
+
+
+def test_without_fallback_or_in_full_there_are_no_more_beams() -> None:
+    assert not is_worth_it(UNLIKELY, _request(is_shortened=False), Options(fallback=False))
+    assert not is_worth_it(UNLIKELY, _request(is_shortened=False), Options(temperature=0.4))

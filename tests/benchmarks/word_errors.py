@@ -53,15 +53,15 @@ def read_rows(manifest: Path, max_duration: float) -> list[Row]:
     ]
 
 
-def evaluate(manifest: Path, *arguments: str) -> dict[str, float]:
-    """The totals that ``asr evaluate`` prints as JSON."""
+def evaluate(manifest: Path, *arguments: str) -> tuple[dict[str, float], set[str]]:
+    """The totals that ``asr evaluate`` gives, and the files that it could score."""
     command = [sys.executable, "-m", "asrcli", "evaluate", "--references", str(manifest)]
     found = subprocess.run([*command, *arguments, "-q", "-f", "json"], capture_output=True)
     if found.returncode not in (0, 1):
         raise SystemExit(found.stderr.decode())
     print(found.stderr.decode(), end="", file=sys.stderr)
-    total: dict[str, float] = json.loads(found.stdout)["total"]
-    return total
+    result = json.loads(found.stdout)
+    return result["total"], {file["file"] for file in result["files"]}
 
 
 def ask_peer(rows: list[Row], language: str, arguments: argparse.Namespace) -> None:
@@ -88,12 +88,13 @@ def compare(language: str, rows: list[Row], arguments: argparse.Namespace) -> No
         table.flush()
         manifest = Path(table.name)
         options = ["-m", arguments.model, "--dtype", arguments.dtype, "-l", language]
-        ours = evaluate(manifest, *options, *arguments.option)
+        ours, scored = evaluate(manifest, *options, *arguments.option)
     line = f"{language}  ours {describe(ours)}"
     if arguments.peer_python:
         ask_peer(rows, language, arguments)
     if arguments.peer_transcripts:
-        line += f"  faster-whisper {describe(score_peer(rows, language, arguments))}"
+        same = [row for row in rows if str(folder / row["file"]) in scored]
+        line += f"  faster-whisper {describe(score_peer(same, language, arguments))}"
     print(line, flush=True)
 
 
