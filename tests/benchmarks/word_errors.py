@@ -53,7 +53,7 @@ def read_rows(manifest: Path, max_duration: float) -> list[Row]:
     ]
 
 
-def evaluate(manifest: Path, *arguments: str) -> tuple[dict[str, float], set[str]]:
+def evaluate(manifest: Path, *arguments: str) -> tuple[dict[str, float | None], set[str]]:
     """The totals that ``asr evaluate`` gives, and the files that it could score."""
     command = [sys.executable, "-m", "asrcli", "evaluate", "--references", str(manifest)]
     found = subprocess.run([*command, *arguments, "-q", "-f", "json"], capture_output=True)
@@ -98,7 +98,9 @@ def compare(language: str, rows: list[Row], arguments: argparse.Namespace) -> No
     print(line, flush=True)
 
 
-def score_peer(rows: list[Row], language: str, arguments: argparse.Namespace) -> dict[str, float]:
+def score_peer(
+    rows: list[Row], language: str, arguments: argparse.Namespace
+) -> dict[str, float | None]:
     pairs = [
         Pair(
             name=row["file"],
@@ -110,7 +112,7 @@ def score_peer(rows: list[Row], language: str, arguments: argparse.Namespace) ->
         if place_of(row, arguments).exists()
     ]
     total = score(pairs).total
-    return {"num_files": total.num_files, "wer": total.wer or 0.0, "cer": total.cer or 0.0}
+    return {"num_files": total.num_files, "wer": total.wer, "cer": total.cer}
 
 
 def place_of(row: Row, arguments: argparse.Namespace) -> Path:
@@ -119,10 +121,13 @@ def place_of(row: Row, arguments: argparse.Namespace) -> Path:
     return folder / (row["file"] + ".txt")
 
 
-def describe(total: dict[str, float]) -> str:
-    return (
-        f"{total['num_files']} files: WER {100 * total['wer']:.2f} % CER {100 * total['cer']:.2f} %"
-    )
+def describe(total: dict[str, float | None]) -> str:
+    rates = (f"{name.upper()} {percent(total[name])}" for name in ("wer", "cer"))
+    return f"{total['num_files']} files: {', '.join(rates)}"
+
+
+def percent(rate: float | None) -> str:
+    return "unknown" if rate is None else f"{100 * rate:.2f} %"
 
 
 def main() -> None:
