@@ -118,7 +118,8 @@ class Attempts:
         before: Attempt | None = None,
     ) -> None:
         """Send a window through the model; what was encoded of it before is not encoded again."""
-        request = self._processor.prepare(next(self._request_ids), job.window, options)
+        with self._engine.runner.stages.measure("features"):
+            request = self._processor.prepare(next(self._request_ids), job.window, options)
         if before is not None:
             request = _with_audio_of(request, before)
         hear = self._hear if options.language is None and self._listens else None

@@ -22,6 +22,7 @@ from asrcli.audio.sources import Reading, Source
 from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AudioError
 from asrcli.options import Options
+from asrcli.stages import Stages
 from asrcli.windows import Splitter, Window, join_texts
 
 MAX_PREVIOUS = 200
@@ -83,6 +84,9 @@ class Recording:
 class Feeder:
     """Reads, splits and submits, at most ``max_in_flight`` windows ahead.
 
+    Args:
+        stages: where the time goes.
+
     Attributes:
         recordings: one for each source, in their order.
     """
@@ -94,12 +98,14 @@ class Feeder:
         options: Options,
         reading: Reading,
         progress: Progress | None,
+        stages: Stages | None = None,
     ) -> None:
         self.recordings = [Recording(source) for source in sources]
         self._backend = backend
         self._options = options
         self._reading = reading
         self._progress = progress
+        self._stages = stages or Stages()
         num_windows = backend.max_in_flight(options)
         self._permits = threading.Semaphore(num_windows)
         self._stopped = False
@@ -151,7 +157,9 @@ class Feeder:
                 max_duration=self._backend.window_duration(self._options),
                 vad=self._options.vad,
             )
-            self._submit_all(recording, splitter.split(selector.select(reader.blocks())))
+            blocks = self._stages.watch("audio", selector.select(reader.blocks()))
+            windows = self._stages.watch("voice", splitter.split(blocks))
+            self._submit_all(recording, windows)
             if self._stopped:
                 return
             missing = selector.missing()

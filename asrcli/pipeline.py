@@ -17,6 +17,7 @@ from asrcli.backends.base import Backend, Recognition
 from asrcli.errors import AsrError, EngineError, UsageError
 from asrcli.feeding import Feeder, Progress, Recording
 from asrcli.options import Options
+from asrcli.stages import Stages
 from asrcli.transcript import Segment, Transcript
 from asrcli.windows import Stitcher
 
@@ -46,6 +47,7 @@ def transcribe_sources(
     reading: Reading = AS_IT_IS,
     progress: Progress | None = None,
     on_segments: OnSegments | None = None,
+    stages: Stages | None = None,
 ) -> Iterator[Result]:
     """Transcribe recordings in one batch; results come in the order of the sources.
 
@@ -59,8 +61,9 @@ def transcribe_sources(
         progress: hears how it gets on.
         on_segments: called with a source's segments as soon as they are final, in order: while the
             rest of the recording is still being transcribed, and before its result comes.
+        stages: where the time for reading goes.
     """
-    feeder = Feeder(sources, backend, options, reading, progress)
+    feeder = Feeder(sources, backend, options, reading, progress, stages)
     feeder.start()
     try:
         for recording in feeder.recordings:

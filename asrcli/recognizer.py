@@ -29,6 +29,7 @@ from asrcli.models.files import read_model_files
 from asrcli.models.registry import find_family
 from asrcli.options import MAX_BEAM_SIZE, MIN_WINDOW, Options
 from asrcli.pipeline import transcribe_source
+from asrcli.stages import Stages
 
 if TYPE_CHECKING:
     from asrcli.backends.base import Recognition
@@ -62,6 +63,9 @@ class Recognizer:
         batch_size: windows at once; None takes as many as are worth having and fit the memory.
         reporter: hears of choices and downloads.
 
+    Attributes:
+        stages: where the time goes, from features to ids.
+
     Raises:
         CheckpointError: the model cannot be found, fetched or loaded.
         UsageError: the device or the dtype is unknown or not to be had.
@@ -85,7 +89,8 @@ class Recognizer:
         )
         self._name = checkpoint.name
         self._model = _load(checkpoint, self.device, self.dtype)
-        self._engine = _start_engine(self._model, self.device, batch_size)
+        self.stages = Stages()
+        self._engine = _start_engine(self._model, self.device, batch_size, self.stages)
         self._attempts = Attempts(self._model, self._engine)
         # Runs at the end of the process as well: threads that still compute then would crash it.
         self._finalizer = weakref.finalize(self, _close, self._attempts, self._engine)
@@ -204,7 +209,9 @@ def _load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> M
     return family.load(checkpoint, read_model_files(checkpoint), device, dtype)
 
 
-def _start_engine(model: Model, device: torch.device, batch_size: int | None) -> Engine:
+def _start_engine(
+    model: Model, device: torch.device, batch_size: int | None, stages: Stages
+) -> Engine:
     """An engine with as many rows as asked for, or as fit; sizes of a step suit the device."""
     # On a CPU one window at a time is as fast as eight, and its result cannot depend on company.
     encode_batch_size, max_prefill = (16, 64) if device.type == "cuda" else (1, 4)
@@ -213,7 +220,13 @@ def _start_engine(model: Model, device: torch.device, batch_size: int | None) ->
         max_tokens = choose_num_tokens(network.token_shape.token_bytes(network.dtype), device)
         num_slots = max(batch_size, MAX_BEAM_SIZE) if batch_size else max_slots(device)
         return Engine(
-            TokenRunner(network, num_slots, max_tokens, encode_batch_size=encode_batch_size),
+            TokenRunner(
+                network,
+                num_slots,
+                max_tokens,
+                encode_batch_size=encode_batch_size,
+                stages=stages,
+            ),
             max_prefill=max_prefill,
             max_prefill_tokens=16_384 if device.type == "cuda" else 2_048,
             max_requests=batch_size,
@@ -222,5 +235,5 @@ def _start_engine(model: Model, device: torch.device, batch_size: int | None) ->
     num_slots = choose_num_slots(slot_bytes, device)
     if batch_size is not None:  # a request with beams takes as many slots, however few run at once
         num_slots = max(batch_size, min(num_slots, MAX_BEAM_SIZE))
-    runner = SlotRunner(network, num_slots, encode_batch_size=encode_batch_size)
+    runner = SlotRunner(network, num_slots, encode_batch_size=encode_batch_size, stages=stages)
     return Engine(runner, max_prefill=max_prefill, max_requests=batch_size)

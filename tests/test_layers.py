@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "asrcli": {"errors", "options", "recognizer", "transcript"},
     "errors": set(),
     "transcript": set(),
+    "stages": set(),
     "languages": {"errors"},
     "options": {"errors", "languages"},
     "detection": set(),
@@ -32,14 +33,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audio": {"errors"},
     "words": set(),
     "windows": {"audio", "transcript", "words"},
-    "engine": {"errors"},
+    "engine": {"errors", "stages"},
     "models": {
         "engine", "windows", "transcript", "options", "errors", "languages", "audio.reading",
     },
     "backends.base": {"options", "transcript", "windows"},
     "backends": {"backends.base", "recognizer", "errors"},
-    "feeding": {"audio", "windows", "backends.base", "options", "errors"},
-    "pipeline": {"feeding", "audio", "windows", "backends", "options", "transcript", "errors"},
+    "feeding": {"audio", "windows", "backends.base", "options", "errors", "stages"},
+    "pipeline": {
+        "feeding", "audio", "windows", "backends", "options", "transcript", "errors", "stages",
+    },
     "jobs": {"backends.base", "engine", "options", "windows"},
     "attempts": {
         "jobs",
@@ -56,7 +59,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "options",
         "errors",
     },
-    "recognizer": {"attempts", "models", "engine", "pipeline", "backends", "options", "errors"},
+    "recognizer": {
+        "attempts", "models", "engine", "pipeline", "backends", "options", "errors", "stages",
+    },
     "writers": {"transcript", "errors"},
     "evaluation": {"audio.sources", "errors", "languages", "writers"},
     "console": {"errors"},

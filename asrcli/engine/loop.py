@@ -114,7 +114,11 @@ class Engine:
             self._fail(error)
 
     def _advance(self, rows: Rows[Sequence], logits: torch.Tensor) -> None:
-        rows = list(rows)
+        with self.runner.stages.measure("sampling"):
+            self._choose(list(rows), logits)
+
+    def _choose(self, rows: Rows[Sequence], logits: torch.Tensor) -> None:
+        """Give every row its next id."""
         token_ids, logprobs = sample(logits, rows)
         candidates: dict[Sequence, list[Candidate]] = {}
         for row, (sequence, token_id, logprob) in enumerate(

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from asrcli.engine.scheduler import Scheduler, Sequence
+    from asrcli.stages import Stages
 
 LENGTH_STEP = 32  # ids
 
@@ -18,9 +19,11 @@ class Runner(Protocol):
 
     Attributes:
         encode_batch_size: windows that the encoder takes at once.
+        stages: where the time goes.
     """
 
     encode_batch_size: int
+    stages: Stages
 
     @property
     def num_slots(self) -> int:

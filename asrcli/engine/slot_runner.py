@@ -13,6 +13,7 @@ from torch import Tensor
 from asrcli.engine.audio import AudioRun, plan_runs
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.runner import round_up
+from asrcli.stages import Stages
 
 if TYPE_CHECKING:
     from asrcli.engine.scheduler import Sequence
@@ -40,14 +41,24 @@ class CrossAttentionNetwork(Protocol):
 
 
 class SlotRunner:
-    """Feeds sequences to a network and keeps their slots; see ``Runner``."""
+    """Feeds sequences to a network and keeps their slots; see ``Runner``.
+
+    Args:
+        stages: where the time goes.
+    """
 
     max_tokens = None  # every slot has the same room
 
     def __init__(
-        self, network: CrossAttentionNetwork, num_slots: int, *, encode_batch_size: int
+        self,
+        network: CrossAttentionNetwork,
+        num_slots: int,
+        *,
+        encode_batch_size: int,
+        stages: Stages | None = None,
     ) -> None:
         self.network = network
+        self.stages = stages or Stages()
         self.encode_batch_size = encode_batch_size
         self.cache = self._allocate(num_slots)
 
@@ -74,11 +85,17 @@ class SlotRunner:
 
     def prefill(self, newcomers: Rows[Sequence], room: int) -> Tensor:
         """Encode the newcomers' audio and take in their prompts; see ``Runner``."""
-        for batch in self._encoder_batches(newcomers):
-            encoded = self._encode(batch)
-            self.network.write_audio(encoded, self.cache, batch[0].audio_slot)
-            for sequence, states in zip(batch, encoded, strict=True):
-                sequence.num_audio_positions, sequence.audio_states = len(states), states
+        with self.stages.measure("encoder"):
+            for batch in self._encoder_batches(newcomers):
+                encoded = self._encode(batch)
+                self.network.write_audio(encoded, self.cache, batch[0].audio_slot)
+                for sequence, states in zip(batch, encoded, strict=True):
+                    sequence.num_audio_positions, sequence.audio_states = len(states), states
+        with self.stages.measure("prefill"):
+            return self._read_prompts(newcomers)
+
+    def _read_prompts(self, newcomers: Rows[Sequence]) -> Tensor:
+        """Logits of each newcomer's first id."""
         states = self._take_prompts(newcomers, newcomers[0].slot)
         self._read_no_speech(newcomers, states)
         rows = torch.arange(len(newcomers), device=states.device)
@@ -104,7 +121,13 @@ class SlotRunner:
         if states:
             return torch.stack(states)
         features = torch.stack([sequence.request.input_features for sequence in batch])
-        return self.network.encode(features)
+        encoded = self.network.encode(features)
+        num_windows, num_positions, _ = encoded.shape
+        self.stages.count(
+            encoded_positions=num_windows * num_positions,
+            encoded_pairs=num_windows * num_positions**2,
+        )
+        return encoded
 
     def _take_prompts(self, newcomers: Rows[Sequence], first_slot: int) -> Tensor:
         """Decode ragged prompts, padded on the right: what padding leaves in a slot lies behind the
@@ -117,6 +140,7 @@ class SlotRunner:
         positions = torch.arange(length, device=device).expand(len(prompts), length)
         token_ids = torch.tensor(padded, device=device)
         audio = plan_runs(newcomers, device)
+        self._count_step(len(prompts), length, newcomers)
         return self.network.decode(token_ids, positions, audio, self.cache, first_slot, length)
 
     def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
@@ -129,6 +153,18 @@ class SlotRunner:
 
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row; see ``Runner``."""
+        with self.stages.measure("decode"):
+            return self._decode(running)
+
+    def _count_step(self, num_rows: int, length: int, leads: Rows[Sequence]) -> None:
+        self.stages.count(
+            steps=1,
+            tokens=num_rows,
+            read_positions=num_rows * length,
+            read_audio_positions=sum(lead.num_audio_positions for lead in leads),
+        )
+
+    def _decode(self, running: Rows[Sequence]) -> Tensor:
         device = self.network.device
         token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
         last = [[sequence.length - 1] for sequence in running]
@@ -136,6 +172,7 @@ class SlotRunner:
         positions = torch.tensor(last, device=device)
         leads = sorted({row.lead for row in running}, key=lambda lead: lead.audio_slot)
         audio = plan_runs(leads, device)
+        self._count_step(len(running), length, leads)
         states = self.network.decode(token_ids, positions, audio, self.cache, 0, length)
         return self.network.logits(states[:, 0])
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from asrcli.engine.runner import round_up
 from asrcli.engine.token_cache import TokenCache, TokenShape
 from asrcli.errors import EngineError
+from asrcli.stages import Stages
 
 if TYPE_CHECKING:
     from asrcli.engine.scheduler import Sequence
@@ -41,12 +42,20 @@ class TokenRunner:
     Args:
         num_slots: rows at most.
         max_tokens: tokens that the cache may hold in all.
+        stages: where the time goes.
     """
 
     def __init__(
-        self, network: SplicingNetwork, num_slots: int, max_tokens: int, *, encode_batch_size: int
+        self,
+        network: SplicingNetwork,
+        num_slots: int,
+        max_tokens: int,
+        *,
+        encode_batch_size: int,
+        stages: Stages | None = None,
     ) -> None:
         self.network = network
+        self.stages = stages or Stages()
         self.num_slots = num_slots
         self.max_tokens = max_tokens
         self.encode_batch_size = encode_batch_size
@@ -62,13 +71,20 @@ class TokenRunner:
         first_row = newcomers[0].slot
         self._make_room(first_row, first_row + len(newcomers), room)
         prompts = []
-        for begin in range(0, len(newcomers), self.encode_batch_size):
-            batch = newcomers[begin : begin + self.encode_batch_size]
-            encoded = self.network.encode([sequence.request.input_features for sequence in batch])
-            prompts += [self._splice(*pair) for pair in zip(batch, encoded, strict=True)]
+        with self.stages.measure("encoder"):
+            for begin in range(0, len(newcomers), self.encode_batch_size):
+                batch = newcomers[begin : begin + self.encode_batch_size]
+                encoded = self.network.encode([each.request.input_features for each in batch])
+                lengths = list(map(len, encoded))
+                self.stages.count(
+                    encoded_positions=sum(lengths), encoded_pairs=sum(n * n for n in lengths)
+                )
+                prompts += [self._splice(*pair) for pair in zip(batch, encoded, strict=True)]
         lengths = [len(prompt) for prompt in prompts]
-        states = self.network.prefill(torch.cat(prompts), lengths, self.cache, first_row)
-        return self.network.logits(states)
+        self.stages.count(prompt_positions=sum(lengths), prompt_pairs=sum(n * n for n in lengths))
+        with self.stages.measure("prefill"):
+            states = self.network.prefill(torch.cat(prompts), lengths, self.cache, first_row)
+            return self.network.logits(states)
 
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row; see ``Runner``."""
@@ -77,7 +93,9 @@ class TokenRunner:
         room = round_up(max(last) + 1, self.cache.room)
         token_ids = torch.tensor([sequence.token_ids[-1] for sequence in running], device=device)
         positions = torch.tensor(last, device=device)
-        return self.network.logits(self.network.decode(token_ids, positions, self.cache, room))
+        self.stages.count(steps=1, tokens=len(last), read_positions=len(last) * room)
+        with self.stages.measure("decode"):
+            return self.network.logits(self.network.decode(token_ids, positions, self.cache, room))
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a row of ``length`` ids to another slot."""
