@@ -21,7 +21,7 @@ from asrcli.engine.memory import (
     keep_freed_memory,
     max_slots,
 )
-from asrcli.engine.slot_runner import SlotRunner
+from asrcli.engine.slot_runner import CrossAttentionNetwork, SlotRunner
 from asrcli.engine.token_runner import TokenRunner
 from asrcli.errors import UsageError
 from asrcli.models.checkpoints import Reporter, find_checkpoint
@@ -99,6 +99,11 @@ class Recognizer:
     def name(self) -> str:
         """The checkpoint's name."""
         return self._name
+
+    @property
+    def network(self) -> CrossAttentionNetwork | DecoderOnly:
+        """The network that runs."""
+        return self._model.network
 
     @property
     def description(self) -> str:

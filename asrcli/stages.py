@@ -30,14 +30,14 @@ class Stages:
     def reset(self) -> None:
         """Begin anew."""
         with self._lock:
-            self._seconds: Counter[str] = Counter()
+            self._seconds = dict.fromkeys(STAGES, 0.0)
             self._counts: Counter[str] = Counter()
 
     @property
     def seconds(self) -> dict[str, float]:
         """By stage, in the order of ``STAGES``."""
         with self._lock:
-            return {stage: self._seconds[stage] for stage in STAGES}
+            return dict(self._seconds)
 
     @property
     def counts(self) -> dict[str, int]:

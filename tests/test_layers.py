@@ -66,10 +66,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"audio.sources", "errors", "languages", "writers"},
     "console": {"errors"},
     "progress": {"console", "audio", "errors"},
+    "bench": {"audio.sources", "engine", "errors", "pipeline", "recognizer", "stages"},
+    "bench_report": {"bench", "peers", "stages"},
+    "peers": {"errors"},
     "__main__": {"cli"},
     "cli": {
         "errors", "transcript", "languages", "options", "audio", "windows", "models", "backends",
         "pipeline", "recognizer", "writers", "console", "progress", "evaluation", "asrcli",
+        "bench", "bench_report", "peers",
     },
 }  # fmt: skip
 
@@ -77,7 +81,7 @@ HOMES: dict[str, set[str]] = {
     "typer": {"cli"},
     "rich": {"console", "progress", "cli"},
     "transformers": {"models", "engine"},
-    "torch": {"engine", "models", "recognizer", "cli.models", "audio.vad"},
+    "torch": {"engine", "models", "recognizer", "bench", "cli.models", "cli.bench", "audio.vad"},
     "av": {"audio"},
     "soundfile": {"audio"},
     "soxr": {"audio"},
@@ -92,7 +96,7 @@ HOMES: dict[str, set[str]] = {
     "numpy": {"audio", "windows", "models"},
 }
 LAZY = {("rich", "cli.models"), ("jiwer", "evaluation"), ("whisper_normalizer", "evaluation"),
-        ("torch", "cli.models"), ("torch", "models.files"),
+        ("torch", "cli.models"), ("torch", "cli.bench"), ("torch", "models.files"),
         ("torch", "audio"), ("safetensors", "audio"), ("transformers", "models")}  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from asrcli import stages as module
 from asrcli.stages import STAGES, Stages
 
 
@@ -16,7 +15,7 @@ from asrcli.stages import STAGES, Stages
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that shows what its only item says."""
     now = [0.0]
-    monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("asrcli.stages.time.perf_counter", lambda: now[0])
     return now
 
 

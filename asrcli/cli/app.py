@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from asrcli.cli import evaluate, models, transcribe
+from asrcli.cli import bench, evaluate, models, transcribe
 
 app = typer.Typer(
     name="asr",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command(name="transcribe")(transcribe.transcribe)
 app.command(name="evaluate")(evaluate.evaluate)
+app.command(name="bench")(bench.bench)
 app.add_typer(models.app, name="models")
 
 

@@ -1,0 +1,259 @@
+"""How fast a model transcribes on this machine, and how near that is to what the machine can do.
+
+The bound is what the arithmetic of the encoder takes at the speed of a large matrix product, and
+what the decoder's weights and caches take to be read once a step, both measured here just before.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from asrcli.engine.decoder_only import DecoderOnly
+from asrcli.engine.encoder_decoder import EncoderDecoder
+from asrcli.engine.layers import Linear
+from asrcli.errors import AsrError
+from asrcli.pipeline import transcribe_sources
+from asrcli.stages import STAGES
+
+if TYPE_CHECKING:
+    from asrcli.audio.sources import Source
+    from asrcli.options import Options
+    from asrcli.recognizer import Recognizer
+    from asrcli.transcript import Segment
+
+PRODUCT_SIZE = {"cpu": 1536, "cuda": 8192, "mps": 4096}  # rows and columns of the matrices
+COPY_BYTES = {"cpu": 1 << 28, "cuda": 1 << 31, "mps": 1 << 29}  # more than any cache holds
+NUM_TRIALS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a device can do.
+
+    Attributes:
+        flops: floating-point operations a second, in a large matrix product.
+        bandwidth: bytes that are read a second.
+    """
+
+    flops: float
+    bandwidth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One run over all recordings.
+
+    Attributes:
+        duration: seconds of audio.
+        seconds: that the run took, with the model loaded.
+        first_text: seconds until the first words were final; None if there were none.
+        stages: seconds by stage; what runs beside the engine counts as well.
+        num_tokens: ids that the decoder was given.
+        bound: seconds that the arithmetic and the reads of memory take at least; None if unknown.
+    """
+
+    duration: float
+    seconds: float
+    first_text: float | None
+    stages: dict[str, float]
+    num_tokens: int
+    bound: float | None
+
+    @property
+    def speed(self) -> float:
+        """Seconds of audio a second (RTFx)."""
+        return self.duration / self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What was measured in several rounds.
+
+    Attributes:
+        description: model, device, dtype and threads.
+        num_files: recordings a round.
+        peak_memory: bytes that the process has had at most, on a GPU those of the device; None
+            where the system does not say.
+    """
+
+    description: str
+    num_files: int
+    machine: Machine
+    rounds: tuple[Round, ...]
+    peak_memory: int | None
+
+    @property
+    def median(self) -> Round:
+        """The round of median speed."""
+        ordered = sorted(self.rounds, key=lambda round: round.seconds)
+        return ordered[(len(ordered) - 1) // 2]
+
+
+def measure(
+    recognizer: Recognizer, sources: Sequence[Source], options: Options, *, num_rounds: int
+) -> Measurement:
+    """Transcribe recordings several times, and once before that as a warm-up.
+
+    Raises:
+        AsrError: one of them cannot be transcribed.
+    """
+    machine = measure_machine(recognizer.device, recognizer.dtype)
+    _run(recognizer, sources[:1], options, machine)
+    rounds = [_run(recognizer, sources, options, machine) for _ in range(num_rounds)]
+    return Measurement(
+        description=recognizer.description,
+        num_files=len(sources),
+        machine=machine,
+        rounds=tuple(rounds),
+        peak_memory=_peak_memory(recognizer.device),
+    )
+
+
+def _run(
+    recognizer: Recognizer, sources: Sequence[Source], options: Options, machine: Machine
+) -> Round:
+    stages = recognizer.stages
+    stages.reset()
+    first: list[float] = []
+    begin = time.perf_counter()
+
+    def hear(source: Source, segments: tuple[Segment, ...]) -> None:
+        if not first:
+            first.append(time.perf_counter() - begin)
+
+    duration = 0.0
+    results = transcribe_sources(sources, recognizer, options, on_segments=hear, stages=stages)
+    for result in results:
+        if result.transcript is None:
+            raise result.error or AsrError(f"{result.source.name}: no result")
+        duration += result.transcript.duration
+    seconds = time.perf_counter() - begin
+    counts = stages.counts
+    return Round(
+        duration=duration,
+        seconds=seconds,
+        first_text=first[0] if first else None,
+        stages=stages.seconds,
+        num_tokens=counts.get("tokens", 0),
+        bound=find_bound(recognizer.network, counts, machine),
+    )
+
+
+def find_bound(network: object, counts: dict[str, int], machine: Machine) -> float | None:
+    """Seconds that what was done takes at least, on such a machine; None for a foreign network.
+
+    Args:
+        counts: as the runner keeps them: positions that the encoder and prompts had, and their
+            squares; steps, and the positions of ids and of audio that these read.
+    """
+    if isinstance(network, DecoderOnly):
+        flops, num_bytes = _cost_of_decoder_only(network, Counter(counts))
+    elif isinstance(network, EncoderDecoder):
+        flops, num_bytes = _cost_of_encoder_decoder(network, Counter(counts))
+    else:
+        return None
+    return flops / machine.flops + num_bytes / machine.bandwidth
+
+
+def _cost_of_decoder_only(network: DecoderOnly, done: Counter[str]) -> tuple[int, int]:
+    """Floating-point operations of encoder and prompts, and bytes that the decoder's steps read."""
+    size, layers = network.dtype.itemsize, network.weights.layers
+    width = network.weights.num_heads * network.weights.head_dim
+    tower = num_weights(getattr(network.tower, "weights", ()))
+    flops = 2 * tower * done["encoded_positions"]
+    flops += 2 * num_weights(layers) * done["prompt_positions"]
+    flops += 2 * len(layers) * width * done["prompt_pairs"]  # half of them are masked
+    read = (num_weights(layers) + network.weights.output.numel()) * size * done["steps"]
+    read += network.token_shape.token_bytes(network.dtype) * done["read_positions"]
+    return flops, read
+
+
+def _cost_of_encoder_decoder(network: EncoderDecoder, done: Counter[str]) -> tuple[int, int]:
+    """Floating-point operations of the encoder, and bytes that the decoder's steps read."""
+    size = network.dtype.itemsize
+    weights, shape = network.weights, network.cache_shape
+    width = shape.num_heads * shape.head_dim
+    audio = sum(num_weights(layer.audio_key_value) for layer in weights.decoder_layers)
+    encoder = num_weights(weights.encoder_layers) + audio
+    frames = 1  # of a convolution's output for each position of the encoder
+    for weight, _, stride in reversed(weights.convolutions):
+        encoder += weight.numel() * frames
+        frames *= stride
+    flops = 2 * encoder * done["encoded_positions"]
+    flops += 4 * len(weights.encoder_layers) * width * done["encoded_pairs"]
+    decoder = num_weights(weights.decoder_layers) - audio + weights.token_embedding.numel()
+    position = 2 * shape.num_layers * width * size
+    read = decoder * size * done["steps"]
+    read += position * (done["read_positions"] + done["read_audio_positions"])
+    return flops, read
+
+
+def num_weights(value: Any) -> int:
+    """Numbers in all affine maps of some weights (dataclasses and tuples of them)."""
+    if isinstance(value, Linear):
+        return value.weight.numel()
+    if isinstance(value, tuple):
+        return sum(map(num_weights, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(num_weights(getattr(value, field.name)) for field in fields(value))
+    return 0
+
+
+def measure_machine(device: torch.device, dtype: torch.dtype) -> Machine:
+    """Time a large matrix product and a sum over a large array, in the dtype that is used."""
+    size = PRODUCT_SIZE[device.type]
+    first = torch.ones(size, size, device=device, dtype=dtype)
+    product = torch.empty_like(first)
+    array = torch.zeros(COPY_BYTES[device.type] // 8, device=device, dtype=torch.int64)
+    with torch.inference_mode():
+        multiply = _time(lambda: torch.mm(first, first, out=product), device)
+        read = _time(lambda: array.max(), device)
+    return Machine(flops=2 * size**3 / multiply, bandwidth=array.nbytes / read)
+
+
+def _time(work: Callable[[], object], device: torch.device) -> float:
+    """Median of the seconds that some work takes."""
+    durations = []
+    for _ in range(NUM_TRIALS + 1):
+        with _timed(device) as took:
+            work()
+        durations.append(took())
+    return statistics.median(durations[1:])  # the first one warms up
+
+
+@contextmanager
+def _timed(device: torch.device) -> Iterator[Callable[[], float]]:
+    begin = time.perf_counter()
+    end = begin
+    yield lambda: end - begin
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+    end = time.perf_counter()
+
+
+def _peak_memory(device: torch.device) -> int | None:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def other_seconds(round: Round) -> float:
+    """What of a round no stage of the engine's own thread accounts for."""
+    engine = STAGES[STAGES.index("encoder") :]
+    return max(0.0, round.seconds - sum(round.stages[stage] for stage in engine))
