@@ -6,6 +6,7 @@ only. When a row ends, the last one moves into its slot; likewise the audio, whe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -42,9 +43,9 @@ class SlotCache:
 
     Attributes:
         keys, values: per layer [num_slots, num_heads, max_length, head_dim]: of the ids so far.
-        audio_keys: per layer [num_slots, num_heads, head_dim, num_audio_positions]: transposed, so
-            that a step's product with the queries reads memory in order.
-        audio_values: per layer [num_slots, num_heads, num_audio_positions, head_dim].
+        audio_keys, audio_values: per layer [num_slots, num_heads, audio_room, head_dim].
+        audio_room: encoder positions that every audio slot has room for. It follows what is there:
+            a product reads tensors without holes twice as fast as it reads parts of longer ones.
     """
 
     def __init__(
@@ -54,17 +55,36 @@ class SlotCache:
         self.num_slots = num_slots
         heads, width = shape.num_heads, shape.head_dim
 
-        def allocate(*sizes: int) -> list[Tensor]:
+        def allocate(length: int) -> list[Tensor]:
             # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
             return [
-                torch.zeros(num_slots, heads, *sizes, device=device, dtype=dtype)
+                torch.zeros(num_slots, heads, length, width, device=device, dtype=dtype)
                 for _ in range(shape.num_layers)
             ]
 
-        self.keys = allocate(shape.max_length, width)
-        self.values = allocate(shape.max_length, width)
-        self.audio_keys = allocate(width, shape.num_audio_positions)
-        self.audio_values = allocate(shape.num_audio_positions, width)
+        self.keys, self.values = allocate(shape.max_length), allocate(shape.max_length)
+        self.audio_room = shape.num_audio_positions
+        self.audio_keys, self.audio_values = allocate(self.audio_room), allocate(self.audio_room)
+        self._whole = (self.audio_keys, self.audio_values)
+
+    def fit_audio(self, room: int, num_live: int) -> None:
+        """Give every audio slot room for so many positions, in the memory that there is.
+
+        Args:
+            num_live: audio slots that are in use, from 0 on; as much of each as fits stays.
+        """
+        if room == self.audio_room:
+            return
+        length = min(room, self.audio_room)
+        keys, values = (self._fit(whole, room) for whole in self._whole)
+        for old, new in zip((*self.audio_keys, *self.audio_values), (*keys, *values), strict=True):
+            if num_live:  # by way of a copy: both lie in the same memory
+                new[:num_live, :, :length] = old[:num_live, :, :length].clone()
+        self.audio_keys, self.audio_values, self.audio_room = keys, values, room
+
+    def _fit(self, whole: list[Tensor], room: int) -> list[Tensor]:
+        sizes = (self.num_slots, self.shape.num_heads, room, self.shape.head_dim)
+        return [tensor.view(-1)[: math.prod(sizes)].view(sizes) for tensor in whole]
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy the ids of slot ``source``, ``length`` of them, over slot ``target``."""

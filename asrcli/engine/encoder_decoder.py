@@ -118,7 +118,7 @@ class EncoderDecoder:
             key_value = layer.audio_key_value(encoded)
             key_value = key_value.view(num_windows, num_positions, 2, self.num_heads, self.head_dim)
             keys, values = cache.audio_keys[index], cache.audio_values[index]
-            keys[slots, :, :, :num_positions] = key_value[:, :, 0].permute(0, 2, 3, 1)
+            keys[slots, :, :num_positions] = key_value[:, :, 0].transpose(1, 2)
             values[slots, :, :num_positions] = key_value[:, :, 1].transpose(1, 2)
 
     def decode(
@@ -147,7 +147,7 @@ class EncoderDecoder:
         slots = slice(first_slot, first_slot + num_rows)
         rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
         mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
-        audio_masks = [self._audio_mask(run.lengths) for run in audio]
+        audio_masks = [self._audio_mask(run.lengths, cache.audio_room) for run in audio]
         states = F.embedding(token_ids, self.weights.token_embedding)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
@@ -189,8 +189,7 @@ class EncoderDecoder:
         Queries [rows, heads, tokens, head_dim] of rows that share their audio go side by side: it
         is read once for all of them.
         """
-        length = max(run.lengths)
-        keys, values = keys[run.slots, :, :, :length], values[run.slots, :, :length]
+        keys, values = keys[run.slots].transpose(2, 3), values[run.slots]
         if run.rows is None:
             attended.copy_(attend(query, keys, values, mask))
             return
@@ -200,12 +199,11 @@ class EncoderDecoder:
         heard = attend(beside, keys, values, mask)
         attended[run.rows] = heard.view(len(run.rows), num_tokens, width)
 
-    def _audio_mask(self, lengths: Rows[int]) -> Tensor | None:
-        """A mask where some encodings are shorter than the longest."""
-        longest = max(lengths)
-        if min(lengths) == longest:
+    def _audio_mask(self, lengths: Rows[int], room: int) -> Tensor | None:
+        """A mask where some encodings are shorter than the room for them."""
+        if min(lengths) == room:
             return None
-        places = torch.arange(longest, device=self.device)
+        places = torch.arange(room, device=self.device)
         ends = torch.tensor(lengths, device=self.device)
         return self._hide((places >= ends[:, None])[:, None])
 

@@ -86,13 +86,20 @@ class SlotRunner:
     def prefill(self, newcomers: Rows[Sequence], room: int) -> Tensor:
         """Encode the newcomers' audio and take in their prompts; see ``Runner``."""
         with self.stages.measure("encoder"):
-            for batch in self._encoder_batches(newcomers):
-                encoded = self._encode(batch)
-                self.network.write_audio(encoded, self.cache, batch[0].audio_slot)
-                for sequence, states in zip(batch, encoded, strict=True):
+            batches = list(self._encoder_batches(newcomers))
+            encoded = [self._encode(batch) for batch in batches]
+            self._make_room(newcomers[0].audio_slot, max(each.shape[1] for each in encoded))
+            for batch, each in zip(batches, encoded, strict=True):
+                self.network.write_audio(each, self.cache, batch[0].audio_slot)
+                for sequence, states in zip(batch, each, strict=True):
                     sequence.num_audio_positions, sequence.audio_states = len(states), states
         with self.stages.measure("prefill"):
             return self._read_prompts(newcomers)
+
+    def _make_room(self, num_live: int, num_positions: int) -> None:
+        """Have room for newcomers' audio behind that of so many requests."""
+        at_least = self.cache.audio_room if num_live else 0
+        self.cache.fit_audio(max(at_least, num_positions), num_live)
 
     def _read_prompts(self, newcomers: Rows[Sequence]) -> Tensor:
         """Logits of each newcomer's first id."""
@@ -171,6 +178,8 @@ class SlotRunner:
         length = round_up(max(position for (position,) in last) + 1, self.max_length)
         positions = torch.tensor(last, device=device)
         leads = sorted({row.lead for row in running}, key=lambda lead: lead.audio_slot)
+        longest = max(lead.num_audio_positions for lead in leads)
+        self.cache.fit_audio(longest, len(leads))  # the longest may have left
         audio = plan_runs(leads, device)
         self._count_step(len(running), length, leads)
         states = self.network.decode(token_ids, positions, audio, self.cache, 0, length)

@@ -33,6 +33,23 @@ def test_audio_moves_by_itself() -> None:
         assert torch.equal(same, old)
 
 
+def test_room_for_audio_follows_what_is_there() -> None:
+    """In the memory that there is, and without a hole."""
+    cache, before = random_cache(), random_cache()
+    memory = {tensor.data_ptr() for tensor in audio_of(cache)}
+    for room in (3, 1, 3, 5):
+        cache.fit_audio(room, 3)
+        assert cache.audio_room == room
+        for tensor, old in zip(audio_of(cache), audio_of(before), strict=True):
+            assert tensor.shape == (4, 3, room, 4)
+            assert tensor.is_contiguous()
+            assert torch.equal(tensor[:3, :, :1], old[:3, :, :1])  # what fitted all the time
+    assert {tensor.data_ptr() for tensor in audio_of(cache)} == memory
+    cache.fit_audio(2, 0)
+    cache.wipe(3, 3)
+    assert all(not tensor[3].any() for tensor in audio_of(cache))
+
+
 def test_wiping_leaves_other_slots() -> None:
     cache, before = random_cache(), random_cache()
     cache.wipe(2, 0)
@@ -49,7 +66,7 @@ def test_wiping_leaves_other_slots() -> None:
 def test_sizes() -> None:
     cache = SlotCache(SHAPE, 4, torch.device("cpu"), torch.bfloat16)
     assert [tuple(t.shape) for t in cache.keys] == [(4, 3, 10, 4)] * 2
-    assert [tuple(t.shape) for t in cache.audio_keys] == [(4, 3, 4, 5)] * 2
+    assert [tuple(t.shape) for t in cache.audio_keys] == [(4, 3, 5, 4)] * 2
     assert [tuple(t.shape) for t in cache.audio_values] == [(4, 3, 5, 4)] * 2
     assert all(not tensor.any() for tensor in everything(cache))
     assert sum(t.nbytes for t in everything(cache)) == 4 * SHAPE.slot_bytes(torch.bfloat16)
