@@ -18,6 +18,8 @@ from asrcli.stages import Stages
 if TYPE_CHECKING:
     from asrcli.engine.scheduler import Sequence
 
+SHORT_PROMPT = 8  # ids; one without text ahead of it has three or four
+
 
 class CrossAttentionNetwork(Protocol):
     """What the runner asks of a network of the encoder–decoder kind."""
@@ -102,12 +104,17 @@ class SlotRunner:
         self.cache.fit_audio(max(at_least, num_positions), num_live)
 
     def _read_prompts(self, newcomers: Rows[Sequence]) -> Tensor:
-        """Logits of each newcomer's first id."""
+        """Logits of each newcomer's first id; on the way, how likely it is that nobody speaks."""
         states = self._take_prompts(newcomers, newcomers[0].slot)
-        self._read_no_speech(newcomers, states)
-        rows = torch.arange(len(newcomers), device=states.device)
+        asking = [row for row, each in enumerate(newcomers) if each.request.no_speech is not None]
         last = [len(sequence.request.prompt_token_ids) - 1 for sequence in newcomers]
-        return self.network.logits(states[rows, torch.tensor(last, device=states.device)])
+        asked = [newcomers[row].request.no_speech or (0, 0) for row in asking]
+        rows = torch.tensor([*range(len(newcomers)), *asking], device=states.device)
+        places = [*last, *(position for position, _ in asked)]
+        logits = self.network.logits(states[rows, torch.tensor(places, device=states.device)])
+        for row, (_, token_id), scores in zip(asking, asked, logits[len(newcomers) :], strict=True):
+            newcomers[row].no_speech_prob = float((scores[token_id] - scores.logsumexp(-1)).exp())
+        return logits[: len(newcomers)]
 
     def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
         """Neighbours of one length, known or not, as many as the encoder takes at once."""
@@ -141,7 +148,8 @@ class SlotRunner:
         row's own positions, is masked, and is overwritten as the row grows. Few lengths, too, so
         that sums are taken in one order and a row does not depend on its company."""
         prompts = [sequence.request.prompt_token_ids for sequence in newcomers]
-        length = round_up(max(map(len, prompts)), self.max_length)
+        longest = max(map(len, prompts))
+        length = SHORT_PROMPT if longest <= SHORT_PROMPT else round_up(longest, self.max_length)
         padded = [prompt + prompt[-1:] * (length - len(prompt)) for prompt in prompts]
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
@@ -149,14 +157,6 @@ class SlotRunner:
         audio = plan_runs(newcomers, device)
         self._count_step(len(prompts), length, newcomers)
         return self.network.decode(token_ids, positions, audio, self.cache, first_slot, length)
-
-    def _read_no_speech(self, newcomers: Rows[Sequence], states: Tensor) -> None:
-        for row, sequence in enumerate(newcomers):
-            if sequence.request.no_speech is None:
-                continue
-            position, token_id = sequence.request.no_speech
-            logits = self.network.logits(states[row, position : position + 1])
-            sequence.no_speech_prob = float(logits.softmax(dim=-1)[0, token_id])
 
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row; see ``Runner``."""
