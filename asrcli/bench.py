@@ -7,12 +7,11 @@ what the decoder's weights and caches take to be read once a step, both measured
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +20,7 @@ from asrcli.engine.decoder_only import DecoderOnly
 from asrcli.engine.encoder_decoder import EncoderDecoder
 from asrcli.engine.layers import Linear
 from asrcli.errors import AsrError
+from asrcli.memory_use import peak_memory
 from asrcli.pipeline import transcribe_sources
 from asrcli.stages import STAGES
 
@@ -66,7 +66,7 @@ class Round:
     first_text: float | None
     stages: dict[str, float]
     num_tokens: int
-    bound: float | None
+    bound: float | None = None
 
     @property
     def speed(self) -> float:
@@ -106,21 +106,27 @@ def measure(
     Raises:
         AsrError: one of them cannot be transcribed.
     """
+    _run(recognizer, sources[:1], options)
+    runs = [_run(recognizer, sources, options) for _ in range(num_rounds)]
+    peak = _peak_memory(recognizer.device)  # measuring the machine takes some as well
     machine = measure_machine(recognizer.device, recognizer.dtype)
-    _run(recognizer, sources[:1], options, machine)
-    rounds = [_run(recognizer, sources, options, machine) for _ in range(num_rounds)]
+    rounds = (
+        replace(round, bound=find_bound(recognizer.network, counts, machine))
+        for round, counts in runs
+    )
     return Measurement(
         description=recognizer.description,
         num_files=len(sources),
         machine=machine,
         rounds=tuple(rounds),
-        peak_memory=_peak_memory(recognizer.device),
+        peak_memory=peak,
     )
 
 
 def _run(
-    recognizer: Recognizer, sources: Sequence[Source], options: Options, machine: Machine
-) -> Round:
+    recognizer: Recognizer, sources: Sequence[Source], options: Options
+) -> tuple[Round, dict[str, int]]:
+    """One round, its bound not yet known, and what was done in it."""
     stages = recognizer.stages
     stages.reset()
     first: list[float] = []
@@ -138,14 +144,14 @@ def _run(
         duration += result.transcript.duration
     seconds = time.perf_counter() - begin
     counts = stages.counts
-    return Round(
+    round = Round(
         duration=duration,
         seconds=seconds,
         first_text=first[0] if first else None,
         stages=stages.seconds,
         num_tokens=counts.get("tokens", 0),
-        bound=find_bound(recognizer.network, counts, machine),
     )
+    return round, counts
 
 
 def find_bound(network: object, counts: dict[str, int], machine: Machine) -> float | None:
@@ -245,12 +251,7 @@ def _timed(device: torch.device) -> Iterator[Callable[[], float]]:
 def _peak_memory(device: torch.device) -> int | None:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return peak_memory()
 
 
 def other_seconds(round: Round) -> float:

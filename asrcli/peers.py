@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from asrcli import memory_use
 from asrcli.errors import AsrError, UsageError
 
 NAMES = ("faster-whisper",)
 BATCH_SIZE = 16  # its fastest on long recordings
 
 _FASTER_WHISPER = """
-import json, resource, sys, time
+import json, runpy, sys, time
 from faster_whisper import BatchedInferencePipeline, WhisperModel
-folder, device, threads, batch_size, language, num_rounds, *files = sys.argv[1:]
+memory_use, folder, device, threads, batch_size, language, num_rounds, *files = sys.argv[1:]
 compute_type = "int8" if device == "cpu" else "float16"
 model = WhisperModel(folder, device=device, compute_type=compute_type, cpu_threads=int(threads))
 model = BatchedInferencePipeline(model)
@@ -30,8 +31,7 @@ for files_now in [files[:1], *[files] * int(num_rounds)]:
         for segment in model.transcribe(file, **options)[0]:
             pass
     seconds.append(time.perf_counter() - begin)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-json.dump([seconds[1:], peak if sys.platform == "darwin" else peak * 1024], sys.stdout)
+json.dump([seconds[1:], runpy.run_path(memory_use)["peak_memory"]()], sys.stdout)
 """
 
 
@@ -42,12 +42,12 @@ class PeerMeasurement:
     Attributes:
         name: of the program, and how it ran.
         seconds: of each round, its model loaded and warmed up.
-        peak_memory: bytes that its process has had at most.
+        peak_memory: bytes that its process has had at most; None where the system does not say.
     """
 
     name: str
     seconds: tuple[float, ...]
-    peak_memory: int
+    peak_memory: int | None
 
 
 def check_peer(name: str) -> None:
@@ -77,7 +77,8 @@ def measure_peer(
         AsrError: it failed; its last line says why.
     """
     settings = [model, device, str(num_threads), str(BATCH_SIZE), language or "", str(num_rounds)]
-    command = [sys.executable, "-c", _FASTER_WHISPER, *settings, *map(str, files)]
+    command = [sys.executable, "-c", _FASTER_WHISPER, memory_use.__file__, *settings]
+    command += map(str, files)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no reason given"]

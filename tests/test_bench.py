@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -150,6 +151,21 @@ def test_a_comparison() -> None:
     assert values["peer"]["ratio"] == 2.0
     assert values["median"]["stages"]["other"] == 1.0
     assert values["median"]["real_time_factors"]["encoder"] == 0.05
+
+
+def test_memory_that_is_given_back_was_had() -> None:
+    script = (
+        "from asrcli.memory_use import peak_memory; before = peak_memory();"
+        "block = bytearray(300_000_000); block[::4096] = b'x' * len(block[::4096]); del block;"
+        "print(before, peak_memory())"
+    )
+    ours = bytearray(500_000_000)
+    ours[::4096] = b"x" * len(ours[::4096])  # what starts a process does not count as its own
+    command = [sys.executable, "-c", script]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    before, after = map(int, printed.split())
+    assert before < 200_000_000
+    assert 300_000_000 <= after - before < 350_000_000
 
 
 def test_programs_that_are_not_there() -> None:

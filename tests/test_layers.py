@@ -66,9 +66,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"audio.sources", "errors", "languages", "writers"},
     "console": {"errors"},
     "progress": {"console", "audio", "errors"},
-    "bench": {"audio.sources", "engine", "errors", "pipeline", "recognizer", "stages"},
+    "bench": {
+        "audio.sources", "engine", "errors", "memory_use", "pipeline", "recognizer", "stages",
+    },
     "bench_report": {"bench", "peers", "stages"},
-    "peers": {"errors"},
+    "peers": {"errors", "memory_use"},
+    "memory_use": set(),
     "__main__": {"cli"},
     "cli": {
         "errors", "transcript", "languages", "options", "audio", "windows", "models", "backends",
