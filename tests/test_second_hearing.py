@@ -8,8 +8,11 @@ import torch
 from asrcli.backends.base import Recognition
 from asrcli.engine.request import Request, Sampling
 from asrcli.options import Options
+from asrcli.recognizer import Recognizer
 from asrcli.second_hearing import choose, improve, is_doubtful, is_worth_it
 from asrcli.transcript import Segment
+from asrcli.words import split_words
+from tests.cli.runs import SAMPLES
 
 
 def _heard(
@@ -119,3 +122,25 @@ def test_what_beams_do_not_better_is_heard_with_all_of_the_context(
 def test_without_fallback_or_in_full_there_are_no_more_beams() -> None:
     assert not is_worth_it(UNLIKELY, _request(is_shortened=False), Options(fallback=False))
     assert not is_worth_it(UNLIKELY, _request(is_shortened=False), Options(temperature=0.4))
+
+
+@pytest.mark.parametrize(
+    ("unlikely", "num_positions", "num_hearings"),
+    [(-99.0, 1000, 2), (0.0, 1000 + 1500, 3)],
+)
+def test_what_is_encoded_is_encoded_once(
+    whisper_base: Recognizer,
+    monkeypatch: pytest.MonkeyPatch,
+    unlikely: float,
+    num_positions: int,
+    num_hearings: int,
+) -> None:
+    """Four seconds with fifteen behind them come to twenty; beams hear the same."""
+    monkeypatch.setattr("asrcli.second_hearing.DOUBTFUL_LOGPROB", 0.0)  # no text is above it
+    monkeypatch.setattr("asrcli.second_hearing.UNLIKELY_LOGPROB", unlikely)
+    whisper_base.stages.reset()
+    transcript = whisper_base.transcribe(SAMPLES / "english-slt.flac", Options(language="en"))
+    assert whisper_base.stages.counts["encoded_positions"] == num_positions
+    assert [retry.reason for retry in transcript.retries] == ["doubtful"] * (num_hearings - 1)
+    expected = (SAMPLES / "english-slt.txt").read_text("utf-8")
+    assert split_words(transcript.text) == split_words(expected)
