@@ -165,7 +165,7 @@ def test_memory_that_is_given_back_was_had() -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     before, after = map(int, printed.split())
     assert before < 200_000_000
-    assert 300_000_000 <= after - before < 350_000_000
+    assert 290_000_000 < after - before < 350_000_000  # pages are counted in batches
 
 
 def test_programs_that_are_not_there() -> None:
