@@ -66,7 +66,7 @@ def numbers(segment: Segment) -> list[int]:
 def test_every_marker_once_in_order_and_in_time(
     whisper_base: Recognizer, tmp_path: Path, level: float
 ) -> None:
-    if shutil.which("flite") is None:
+    if shutil.which("flite") is None:  # a program of the system, which pip cannot install
         pytest.skip("flite is not installed")
     starts = record(tmp_path, level)
     transcript = whisper_base.transcribe(tmp_path / "a.flac", Options(language="en"))

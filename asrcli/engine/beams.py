@@ -125,7 +125,7 @@ class BeamSearch:
             if first[id(row)] is not way:
                 if free:
                     row = free.pop(0)
-                    runner.follow(way.row.slot, row.slot, length)
+                    runner.move(way.row.slot, row.slot, length)
                 else:
                     row = scheduler.fork(way.row)
                     runner.fork(way.row.slot, row.slot, length)

@@ -162,9 +162,8 @@ class Engine:
         sampling = sequence.request.sampling
         if not math.isfinite(logprob):
             sequence.finish_reason = "abort"
-            self.runner.clear(
-                sequence.slot, sequence.audio_slot
-            )  # what it leaves there would reach the next row
+            # What it leaves there would reach the next row.
+            self.runner.clear(sequence.slot, sequence.audio_slot)
             self._finish(sequence, EngineError(OUT_OF_RANGE, hint="--dtype float32 has more room"))
             return
         if token_id in sampling.eos_token_ids:

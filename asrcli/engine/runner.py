@@ -58,16 +58,13 @@ class Runner(Protocol):
         """
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Move a row of ``length`` ids to another slot."""
+        """Copy a row of ``length`` ids over another slot, whose own row is over."""
 
     def move_audio(self, source: int, target: int) -> None:
         """Move a request's audio to another audio slot, where audio lies by itself."""
 
     def fork(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids to the slot behind the last."""
-
-    def follow(self, source: int, target: int, length: int) -> None:
-        """Copy the ``length`` ids of a row to another row of the same audio."""
 
     def clear(self, slot: int, audio_slot: int) -> None:
         """Wipe out all that a row holds."""

@@ -195,13 +195,11 @@ class Scheduler:
         Returns:
             (from, to) if the last row has to move to the slot that fell free, else None.
         """
-        slot, last = sequence.slot, self.running.pop()
+        moved = _close_gap(self.running, sequence.slot)
         sequence.slot, sequence.status = -1, Status.FINISHED
-        if last is sequence:
-            return None
-        moved = (last.slot, slot)
-        last.slot = slot
-        self.running[slot] = last
+        if moved is not None:
+            _, slot = moved
+            self.running[slot].slot = slot
         return moved
 
     def free_audio(self, lead: Sequence) -> tuple[int, int] | None:
@@ -212,13 +210,11 @@ class Scheduler:
         """
         if any(row.lead is lead for row in self.running):
             return None
-        slot, last = lead.audio_slot, self.heard.pop()
+        moved = _close_gap(self.heard, lead.audio_slot)
         lead.audio_slot = -1
-        if last is lead:
-            return None
-        moved = (last.audio_slot, slot)
-        last.audio_slot = slot
-        self.heard[slot] = last
+        if moved is not None:
+            _, slot = moved
+            self.heard[slot].audio_slot = slot
         return moved
 
     def shrink(self, num_slots: int) -> None:
@@ -233,3 +229,12 @@ class Scheduler:
         self.heard = []
         self.waiting.extendleft(reversed(leads))
         self.running = []
+
+
+def _close_gap(held: list[Sequence], slot: int) -> tuple[int, int] | None:
+    """Take out what is in a slot and put the last one there: (from, to), or None if it was it."""
+    last = held.pop()
+    if slot == len(held):
+        return None
+    held[slot] = last
+    return len(held), slot

@@ -186,7 +186,7 @@ class SlotRunner:
         return self.network.logits(states[:, 0])
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Move a row of ``length`` ids to another slot."""
+        """Copy a row of ``length`` ids over another slot."""
         self.cache.move(source, target, length)
 
     def move_audio(self, source: int, target: int) -> None:
@@ -195,10 +195,6 @@ class SlotRunner:
 
     def fork(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids to the slot behind the last."""
-        self.cache.move(source, target, length)
-
-    def follow(self, source: int, target: int, length: int) -> None:
-        """Copy the ``length`` ids of a row to another row of the same audio."""
         self.cache.move(source, target, length)
 
     def clear(self, slot: int, audio_slot: int) -> None:

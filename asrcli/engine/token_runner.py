@@ -98,16 +98,12 @@ class TokenRunner:
             return self.network.logits(self.network.decode(token_ids, positions, self.cache, room))
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Move a row of ``length`` ids to another slot."""
+        """Copy a row of ``length`` ids over another slot."""
         self.cache.move(source, target, length)
 
     def fork(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids, audio and all, to the slot behind the last."""
         self._make_room(target, target + 1, self.cache.room)
-        self.cache.move(source, target, length)
-
-    def follow(self, source: int, target: int, length: int) -> None:
-        """Copy the ``length`` ids of a row to another row of the same audio."""
         self.cache.move(source, target, length)
 
     def move_audio(self, source: int, target: int) -> None:

@@ -31,7 +31,7 @@ for audio, text in zip(names[::2], names[1::2]):
     try:
         segments, _ = model.transcribe(audio, language=language, beam_size=1)
         heard = "".join(segment.text for segment in segments)
-    except Exception as error:
+    except Exception as error:  # told, and left out of its score; the other recordings go on
         print("faster-whisper:", audio, repr(error), file=sys.stderr)
         continue
     Path(text).parent.mkdir(parents=True, exist_ok=True)
