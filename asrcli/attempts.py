@@ -321,7 +321,7 @@ def _with_audio_of(request: Request, before: Attempt) -> Request:
     """The request with what was encoded for one of the same window, if of as much of it."""
     if request.input_features.shape != before.request.input_features.shape:
         return request
-    return replace(request, audio_states=before.hypothesis.audio_states)
+    return replace(request, audio=before.hypothesis.audio)
 
 
 def _choose_echo(echo: Recognition, alone: Recognition) -> Recognition:

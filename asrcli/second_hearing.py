@@ -1,10 +1,10 @@
-"""A text that is doubtful is heard again: with several beams, then with the full context as well.
+"""A text that is doubtful is heard again: with several beams, or with the full context as well.
 
-A model that was trained on 30 s may be given a short clip with only part of the silence behind it,
-and may take the likeliest id each time, which both take a fraction of the time. It then fails now
-and then, and mostly says so: the text is unlikely, or goes round in circles, or never ends. Beams
-over what is encoded already cost little. Where the text has failed, or they do not help enough, the
-window is transcribed with no expense spared. The likelier of two texts is kept each time.
+A model that was trained on 30 s may be given a short clip with the silence behind it in short, and
+may take the likeliest id each time, which both take a fraction of the time. It then fails now and
+then, and mostly says so: the text is unlikely, or goes round in circles, or never ends. Beams over
+what is encoded already cost little. Where the text has failed, the window is transcribed with no
+expense spared. The likelier of two texts is kept each time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from asrcli.engine.request import Request
     from asrcli.options import Options
 
-DOUBTFUL_LOGPROB = -0.3  # mean log-probability below which a text is not trusted at once,
-UNLIKELY_LOGPROB = -0.4  # and below which one that beams have found with a short context is not
+DOUBTFUL_LOGPROB = -0.3  # mean log-probability below which a text is not trusted at once
 
 
 def is_worth_it(heard: Recognition, request: Request, options: Options) -> bool:
@@ -30,7 +29,7 @@ def is_worth_it(heard: Recognition, request: Request, options: Options) -> bool:
     """
     if _has_more_beams(request, options):
         return is_doubtful(heard) and (request.is_shortened or bool(heard.segments))
-    return request.is_shortened and (_has_failed(heard) or mean_logprob(heard) < UNLIKELY_LOGPROB)
+    return request.is_shortened and _has_failed(heard)
 
 
 def improve(heard: Recognition, request: Request, options: Options) -> Options:

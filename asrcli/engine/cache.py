@@ -35,7 +35,8 @@ class CacheShape:
         """Memory of one slot, in bytes."""
         positions = self.max_length + self.num_audio_positions
         width = self.num_layers * self.num_heads * self.head_dim
-        return 2 * positions * width * dtype.itemsize
+        numbers = 2 * positions * width + self.num_audio_positions
+        return numbers * dtype.itemsize
 
 
 class SlotCache:
@@ -44,6 +45,8 @@ class SlotCache:
     Attributes:
         keys, values: per layer [num_slots, num_heads, max_length, head_dim]: of the ids so far.
         audio_keys, audio_values: per layer [num_slots, num_heads, audio_room, head_dim].
+        audio_weights: [num_slots, num_audio_positions], what is added to the scores of an audio
+            slot's positions: logarithms of their weights, minus infinity where nothing lies.
         audio_room: encoder positions that every audio slot has room for. It follows what is there:
             a product reads tensors without holes twice as fast as it reads parts of longer ones.
     """
@@ -65,6 +68,7 @@ class SlotCache:
         self.keys, self.values = allocate(shape.max_length), allocate(shape.max_length)
         self.audio_room = shape.num_audio_positions
         self.audio_keys, self.audio_values = allocate(self.audio_room), allocate(self.audio_room)
+        self.audio_weights = torch.zeros(num_slots, self.audio_room, device=device, dtype=dtype)
         self._whole = (self.audio_keys, self.audio_values)
 
     def fit_audio(self, room: int, num_live: int) -> None:
@@ -93,12 +97,12 @@ class SlotCache:
 
     def move_audio(self, source: int, target: int) -> None:
         """Copy audio slot ``source`` over audio slot ``target``."""
-        for tensor in (*self.audio_keys, *self.audio_values):
+        for tensor in (*self.audio_keys, *self.audio_values, self.audio_weights):
             tensor[target] = tensor[source]
 
     def wipe(self, slot: int, audio_slot: int) -> None:
         """Set all that a slot and an audio slot hold to zero."""
         for tensor in (*self.keys, *self.values):
             tensor[slot] = 0
-        for tensor in (*self.audio_keys, *self.audio_values):
+        for tensor in (*self.audio_keys, *self.audio_values, self.audio_weights):
             tensor[audio_slot] = 0

@@ -7,6 +7,7 @@ on reallocating their cache as on arithmetic, and their cache interface changes 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,9 +16,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the field's name for it)
 from torch import Tensor
 
+from asrcli.engine.audio import EncodedAudio
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.layers import LayerNorm, Linear, attend, attend_all
 from asrcli.engine.packing import pack, pack_linear
+from asrcli.engine.silence import LOOK_AHEAD, add_silence
 
 if TYPE_CHECKING:
     from asrcli.engine.audio import AudioRun
@@ -89,33 +92,49 @@ class EncoderDecoder:
             num_audio_positions=len(weights.audio_positions),
         )
 
-    def encode(self, features: Tensor) -> Tensor:
+    def encode(self, features: Tensor, silence_stride: int) -> EncodedAudio:
         """Encode windows.
 
         Args:
-            features: [num_windows, num_mel_bins, num_frames]; may be shorter than the longest
-                that the network can take.
-
-        Returns:
-            [num_windows, num_positions, width].
+            features: [num_windows, num_mel_bins, num_frames]; fewer frames than the network was
+                trained with end in silence, and it is taken to last: see ``asrcli.engine.silence``.
+            silence_stride: positions of that silence of which one is encoded.
         """
-        states = features.to(self.device, self.dtype)
-        for weight, bias, stride in self.weights.convolutions:
-            states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
-        states = states.transpose(1, 2)
-        states = states + self.weights.audio_positions[: states.shape[1]]
+        features = features.to(self.device, self.dtype)
+        states, log_weights = self._embed_audio(features, silence_stride)
         for layer in self.weights.encoder_layers:
-            attended = self._attend_all(layer.qkv(layer.attention_norm(states)))
+            qkv = layer.qkv(layer.attention_norm(states))
+            query, key, value = self._split_heads(qkv, 3)
+            attended = attend_all(query, key, value, log_weights)
             states = states + layer.attention_out(attended)
             states = states + _feed_forward(layer, states)
-        return self.weights.encoder_norm(states)
+        return EncodedAudio(self.weights.encoder_norm(states), log_weights)
 
-    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None:
+    def _embed_audio(self, features: Tensor, silence_stride: int) -> tuple[Tensor, Tensor | None]:
+        """What the encoder's layers are given of features, and the weights of its positions."""
+        stride = math.prod(stride for _, _, stride in self.weights.convolutions)
+        num_positions = features.shape[-1] // stride
+        if num_positions == self.cache_shape.num_audio_positions:
+            return self._convolve(features) + self.weights.audio_positions, None
+        silence = features[..., -1:].expand(-1, -1, stride * LOOK_AHEAD)
+        states = self._convolve(torch.cat([features, silence], dim=-1))
+        return add_silence(states, num_positions, silence_stride, self.weights.audio_positions)
+
+    def _convolve(self, features: Tensor) -> Tensor:
+        states = features
+        for weight, bias, stride in self.weights.convolutions:
+            states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
+        return states.transpose(1, 2)
+
+    def write_audio(self, encoded: EncodedAudio, cache: SlotCache, first_slot: int) -> None:
         """Put what the decoder attends to into the audio slots ``first_slot`` and up."""
-        num_windows, num_positions, _ = encoded.shape
+        num_windows, num_positions, _ = encoded.states.shape
         slots = slice(first_slot, first_slot + num_windows)
+        weights = encoded.log_weights
+        cache.audio_weights[slots, :num_positions] = 0.0 if weights is None else weights
+        cache.audio_weights[slots, num_positions:] = -torch.inf
         for index, layer in enumerate(self.weights.decoder_layers):
-            key_value = layer.audio_key_value(encoded)
+            key_value = layer.audio_key_value(encoded.states)
             key_value = key_value.view(num_windows, num_positions, 2, self.num_heads, self.head_dim)
             keys, values = cache.audio_keys[index], cache.audio_values[index]
             keys[slots, :, :num_positions] = key_value[:, :, 0].transpose(1, 2)
@@ -147,7 +166,8 @@ class EncoderDecoder:
         slots = slice(first_slot, first_slot + num_rows)
         rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
         mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
-        audio_masks = [self._audio_mask(run.lengths, cache.audio_room) for run in audio]
+        weights = cache.audio_weights[:, None, None, : cache.audio_room]
+        audio_masks = [None if run.is_plain else weights[run.slots] for run in audio]
         states = F.embedding(token_ids, self.weights.token_embedding)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
@@ -194,18 +214,10 @@ class EncoderDecoder:
             attended.copy_(attend(query, keys, values, mask))
             return
         num_tokens, width = attended.shape[1:]
-        shape = (len(run.lengths), run.num_queries, self.num_heads, num_tokens, self.head_dim)
+        shape = (run.num_slots, run.num_queries, self.num_heads, num_tokens, self.head_dim)
         beside = query[run.rows].view(shape).transpose(1, 2).flatten(2, 3)
         heard = attend(beside, keys, values, mask)
         attended[run.rows] = heard.view(len(run.rows), num_tokens, width)
-
-    def _audio_mask(self, lengths: Rows[int], room: int) -> Tensor | None:
-        """A mask where some encodings are shorter than the room for them."""
-        if min(lengths) == room:
-            return None
-        places = torch.arange(room, device=self.device)
-        ends = torch.tensor(lengths, device=self.device)
-        return self._hide((places >= ends[:, None])[:, None])
 
     def _hide(self, hidden: Tensor) -> Tensor:
         """A mask to add to scores [rows, heads, queries, keys] from bool [rows, queries, keys]."""
@@ -217,11 +229,6 @@ class EncoderDecoder:
         rows, tokens, _ = states.shape
         split = states.view(rows, tokens, parts, self.num_heads, self.head_dim)
         return tuple(split.permute(2, 0, 3, 1, 4).unbind(0))
-
-    def _attend_all(self, qkv: Tensor) -> Tensor:
-        """The encoder's self-attention: [n, positions, 3 * width] to [n, positions, width]."""
-        query, key, value = self._split_heads(qkv, 3)
-        return attend_all(query, key, value)
 
 
 def _feed_forward(layer: EncoderLayer, states: Tensor) -> Tensor:

@@ -56,32 +56,32 @@ class RmsNorm:
         return self.weight * wide.to(states.dtype)
 
 
-def attend_all(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Unmasked attention of all positions to all, the way that is fastest on the device.
+def attend_all(
+    query: Tensor, key: Tensor, value: Tensor, log_weights: Tensor | None = None
+) -> Tensor:
+    """Attention of all positions to all, the way that is fastest on the device.
 
     Args:
         query, key, value: [rows, heads, positions, head_dim], the queries scaled already.
+        log_weights: [positions], added to the scores: a position of weight n counts as n of them.
 
     Returns:
         [rows, positions, heads * head_dim].
     """
     if query.device.type == "cpu" and query.dtype is torch.bfloat16:
-        return _attend_in_parts(query, key, value)
-    attended = F.scaled_dot_product_attention(query, key, value, scale=1.0)
+        return _attend_in_parts(query, key, value, log_weights)
+    mask = None if log_weights is None else log_weights[None]
+    attended = F.scaled_dot_product_attention(query, key, value, mask, scale=1.0)
     return attended.transpose(1, 2).flatten(2)
 
 
-def _attend_in_parts(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Unmasked attention for a CPU in bfloat16, where the fused kernel is several times slower.
+def _attend_in_parts(
+    query: Tensor, key: Tensor, value: Tensor, log_weights: Tensor | None
+) -> Tensor:
+    """``attend_all`` for a CPU in bfloat16, where the fused kernel is several times slower.
 
     Some queries at a time, through one buffer: all scores would leave the cache, and a fresh tensor
     of that size costs more in page faults than the arithmetic.
-
-    Args:
-        query, key, value: [rows, heads, positions, head_dim], the queries scaled already.
-
-    Returns:
-        [rows, positions, heads * head_dim].
     """
     rows, heads, positions, head_dim = query.shape
     batch = rows * heads
@@ -94,6 +94,8 @@ def _attend_in_parts(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         part = query[:, begin : begin + QUERIES_AT_ONCE]
         weights = scores[: batch * part.shape[1] * positions].view(batch, -1, positions)
         torch.bmm(part, key, out=weights)
+        if log_weights is not None:
+            weights += log_weights
         torch.softmax(weights, dim=-1, out=weights)
         attended[:, begin : begin + QUERIES_AT_ONCE] = torch.bmm(weights, value)
     return attended.view(rows, heads, positions, head_dim).transpose(1, 2).flatten(2)
@@ -106,7 +108,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
         query: [rows, heads, queries, head_dim], scaled already.
         key: [rows, heads, head_dim, keys], transposed.
         value: [rows, heads, keys, head_dim].
-        mask: 0 or minus infinity, added to the scores; broadcast to [rows, heads, queries, keys].
+        mask: added to the scores, minus infinity where nothing is to be seen; broadcast to [rows,
+            heads, queries, keys].
 
     Returns:
         [rows, queries, heads * head_dim].

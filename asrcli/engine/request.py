@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from asrcli.engine.audio import EncodedAudio
+
 FinishReason = Literal["stop", "length", "loop", "abort"]
 
 
@@ -57,13 +59,14 @@ class Request:
         request_id: unique within an engine.
         prompt_token_ids: what the decoder is given before it goes on by itself.
         input_features: float32 [num_mel_bins, num_frames], on the CPU; fewer frames than the
-            network can take make a shorter encoding.
+            network was trained with end in silence, which goes on.
+        silence_stride: of how many positions of that silence one is encoded, and stands for all.
         sampling: how ids are chosen.
         audio_span: (begin, end) of the prompt's places that audio embeddings take, where the
             network is of the decoder-only kind; what stands there in ``prompt_token_ids`` is not
             looked at.
-        audio_states: what the encoder made of these very features before, where that is known; it
-            is then not asked again.
+        audio: what the encoder made of these very features before, where that is known; it is then
+            not asked again.
         is_shortened: whether the features leave out context that the model was trained with.
         num_beams_in_doubt: beams with which it is worth hearing the window again where the text is
             doubtful; 1 where more have not been seen to help.
@@ -76,9 +79,10 @@ class Request:
     request_id: int
     prompt_token_ids: tuple[int, ...]
     input_features: Tensor
+    silence_stride: int = 1
     sampling: Sampling
     audio_span: tuple[int, int] | None = None
-    audio_states: Tensor | None = field(default=None, compare=False)
+    audio: EncodedAudio | None = field(default=None, compare=False)
     is_shortened: bool = False
     num_beams_in_doubt: int = 1
     no_speech: tuple[int, int] | None = None
@@ -98,8 +102,8 @@ class Hypothesis:
         finish_reason: "stop" by an end token, "length" by the bound on ids, "loop" when it ran in
             circles, of which the first round is left, "abort" when given up; None while it is
             still being produced.
-        audio_states: what the encoder made of the request's features, for another request of the
-            same; None where the network keeps audio in the prompt.
+        audio: what the encoder made of the request's features, for another request of the same;
+            None where the network keeps audio in the prompt.
     """
 
     request_id: int
@@ -108,4 +112,4 @@ class Hypothesis:
     eos_logprob: float | None = None
     no_speech_prob: float | None = None
     finish_reason: FinishReason | None
-    audio_states: Tensor | None = field(default=None, compare=False, repr=False)
+    audio: EncodedAudio | None = field(default=None, compare=False, repr=False)

@@ -13,6 +13,7 @@ from asrcli.engine.request import FinishReason, Hypothesis
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from asrcli.engine.audio import EncodedAudio
     from asrcli.engine.request import Request
 
 
@@ -36,8 +37,7 @@ class Sequence:
         future: where the hypothesis goes.
         slot: its row in the cache while it runs.
         audio_slot: where its audio lies, if it is the lead.
-        num_audio_positions: encoder positions that lie there.
-        audio_states: what the encoder made of its audio; float [num_audio_positions, width].
+        audio: what the encoder made of its audio.
         token_ids, logprobs: what it has produced.
         eos_logprob, no_speech_prob, finish_reason: as in ``Hypothesis``.
         generator: source of random numbers of this sequence alone; made by the sampler.
@@ -48,8 +48,7 @@ class Sequence:
     future: Future[Hypothesis]
     slot: int = -1
     audio_slot: int = -1
-    num_audio_positions: int = 0
-    audio_states: Any = None
+    audio: EncodedAudio | None = None
     status: Status = Status.WAITING
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -80,7 +79,7 @@ class Sequence:
         self.slot, self.audio_slot, self.status = -1, -1, Status.WAITING
         self.token_ids, self.logprobs = [], []
         self.eos_logprob = self.no_speech_prob = self.finish_reason = self.generator = None
-        self.search = self.audio_states = None
+        self.search = self.audio = None
 
     def hypothesis(self) -> Hypothesis:
         """What it has produced so far, or in the end."""
@@ -91,7 +90,7 @@ class Sequence:
             eos_logprob=self.eos_logprob,
             no_speech_prob=self.no_speech_prob,
             finish_reason=self.finish_reason,
-            audio_states=self.audio_states,
+            audio=self.audio,
         )
 
 

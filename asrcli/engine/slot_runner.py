@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from asrcli.engine.audio import AudioRun, plan_runs
+from asrcli.engine.audio import AudioRun, EncodedAudio, join, plan_runs
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.runner import round_up
 from asrcli.stages import Stages
@@ -28,8 +28,8 @@ class CrossAttentionNetwork(Protocol):
     dtype: torch.dtype
     cache_shape: CacheShape
 
-    def encode(self, features: Tensor) -> Tensor: ...
-    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None: ...
+    def encode(self, features: Tensor, silence_stride: int) -> EncodedAudio: ...
+    def write_audio(self, encoded: EncodedAudio, cache: SlotCache, first_slot: int) -> None: ...
     def decode(
         self,
         token_ids: Tensor,
@@ -90,11 +90,11 @@ class SlotRunner:
         with self.stages.measure("encoder"):
             batches = list(self._encoder_batches(newcomers))
             encoded = [self._encode(batch) for batch in batches]
-            self._make_room(newcomers[0].audio_slot, max(each.shape[1] for each in encoded))
+            self._make_room(newcomers[0].audio_slot, max(each.num_positions for each in encoded))
             for batch, each in zip(batches, encoded, strict=True):
                 self.network.write_audio(each, self.cache, batch[0].audio_slot)
-                for sequence, states in zip(batch, each, strict=True):
-                    sequence.num_audio_positions, sequence.audio_states = len(states), states
+                for sequence, audio in zip(batch, each.windows(), strict=True):
+                    sequence.audio = audio
         with self.stages.measure("prefill"):
             return self._read_prompts(newcomers)
 
@@ -119,24 +119,23 @@ class SlotRunner:
     def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
         """Neighbours of one length, known or not, as many as the encoder takes at once."""
 
-        def kind(sequence: Sequence) -> tuple[bool, torch.Size]:
+        def kind(sequence: Sequence) -> tuple[bool, torch.Size, int]:
             request = sequence.request
-            return request.audio_states is None, request.input_features.shape
+            return request.audio is None, request.input_features.shape, request.silence_stride
 
         for _, group in groupby(newcomers, key=kind):
             same = list(group)
             for begin in range(0, len(same), self.encode_batch_size):
                 yield same[begin : begin + self.encode_batch_size]
 
-    def _encode(self, batch: Rows[Sequence]) -> Tensor:
+    def _encode(self, batch: Rows[Sequence]) -> EncodedAudio:
         """What the encoder makes of a batch, or has made of it before."""
-        known = [sequence.request.audio_states for sequence in batch]
-        states = [each for each in known if each is not None]
-        if states:
-            return torch.stack(states)
+        known = [each.request.audio for each in batch if each.request.audio is not None]
+        if known:
+            return join(known)
         features = torch.stack([sequence.request.input_features for sequence in batch])
-        encoded = self.network.encode(features)
-        num_windows, num_positions, _ = encoded.shape
+        encoded = self.network.encode(features, batch[0].request.silence_stride)
+        num_windows, num_positions, _ = encoded.states.shape
         self.stages.count(
             encoded_positions=num_windows * num_positions,
             encoded_pairs=num_windows * num_positions**2,
@@ -154,7 +153,7 @@ class SlotRunner:
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
         token_ids = torch.tensor(padded, device=device)
-        audio = plan_runs(newcomers, device)
+        audio = plan_runs(newcomers, self.cache.audio_room, device)
         self._count_step(len(prompts), length, newcomers)
         return self.network.decode(token_ids, positions, audio, self.cache, first_slot, length)
 
@@ -168,7 +167,7 @@ class SlotRunner:
             steps=1,
             tokens=num_rows,
             read_positions=num_rows * length,
-            read_audio_positions=sum(lead.num_audio_positions for lead in leads),
+            read_audio_positions=sum(map(_num_audio_positions, leads)),
         )
 
     def _decode(self, running: Rows[Sequence]) -> Tensor:
@@ -178,9 +177,9 @@ class SlotRunner:
         length = round_up(max(position for (position,) in last) + 1, self.max_length)
         positions = torch.tensor(last, device=device)
         leads = sorted({row.lead for row in running}, key=lambda lead: lead.audio_slot)
-        longest = max(lead.num_audio_positions for lead in leads)
+        longest = max(map(_num_audio_positions, leads))
         self.cache.fit_audio(longest, len(leads))  # the longest may have left
-        audio = plan_runs(leads, device)
+        audio = plan_runs(leads, self.cache.audio_room, device)
         self._count_step(len(running), length, leads)
         states = self.network.decode(token_ids, positions, audio, self.cache, 0, length)
         return self.network.logits(states[:, 0])
@@ -200,3 +199,7 @@ class SlotRunner:
     def clear(self, slot: int, audio_slot: int) -> None:
         """Wipe out all that a row holds."""
         self.cache.wipe(slot, audio_slot)
+
+
+def _num_audio_positions(lead: Sequence) -> int:
+    return 0 if lead.audio is None else lead.audio.num_positions

@@ -38,8 +38,13 @@ MAX_UNSAID = 1.0  # s at the end of such a window of which a text may say nothin
 END_STEP = 0.5  # s; few different ends, so that rows share their rules
 FRAMES_PER_SECOND = 100
 BEAMS_IN_DOUBT = 5  # as many as the reference's command line has for all texts
-SILENCE_BEHIND = 15.0  # s that a short window keeps behind its audio; with less, words suffer
-CONTEXT_STEP = 5.0  # s; few different lengths, so that few shapes are compiled
+SILENCE_BEHIND = 1.0  # s of silence that are encoded as they are behind a shorter window's audio
+CONTEXT_STEP = 0.5  # s; windows of one length are encoded together
+# Of so many positions of the silence behind that, one is encoded. With the base checkpoint the next
+# id's distribution on 40 clips of 1 to 15 s is 0.007 nats (Kullback-Leibler) from that with all of
+# the 30 s, as near as with 15 s of plain silence, which cost three times as much. With every 4th
+# position it is 0.001: no language of 204 clips is another then, with every 16th two are.
+SILENCE_STRIDE, SILENCE_STRIDE_FOR_LANGUAGE = 16, 4
 MAX_TOKENS_PER_SECOND = 15  # more than any speech has; a short window that reaches it ran away
 MAX_TOKENS_BESIDES = 30
 
@@ -117,6 +122,7 @@ class WhisperProcessor:
             request_id=request_id,
             prompt_token_ids=prompt,
             input_features=features,
+            silence_stride=SILENCE_STRIDE_FOR_LANGUAGE if detect else SILENCE_STRIDE,
             sampling=Sampling(
                 max_new_tokens=max_new_tokens,
                 eos_token_ids=frozenset({self._vocabulary.eos}),
@@ -135,11 +141,9 @@ class WhisperProcessor:
         )
 
     def _num_frames(self, window: Window, options: Options) -> int:
-        """How much of the window's 30 s is encoded: all, or a short window's audio and 15 s."""
+        """How much of the window's 30 s is given to the encoder, which knows what then follows."""
         duration = self.max_duration
-        # A wrong language would spoil all of a recording, so it is told with all of the context.
-        spares = self._spares_silence and not self._detects(options)
-        if spares and options.audio_context == "auto":
+        if self._spares_silence and options.audio_context == "auto":
             wanted = window.end - window.start + SILENCE_BEHIND
             duration = min(duration, math.ceil(wanted / CONTEXT_STEP) * CONTEXT_STEP)
         return round(duration * FRAMES_PER_SECOND)

@@ -17,7 +17,7 @@ def random_cache() -> SlotCache:
 
 
 def everything(cache: SlotCache) -> list[Tensor]:
-    return [*cache.keys, *cache.values, *cache.audio_keys, *cache.audio_values]
+    return [*cache.keys, *cache.values, *audio_of(cache), cache.audio_weights]
 
 
 def audio_of(cache: SlotCache) -> list[Tensor]:

@@ -437,13 +437,13 @@ def test_what_was_encoded_once_is_not_encoded_again(start: Callable[..., Engine]
     firsts = results([engine.submit(request) for request in requests])
     assert sum(network.encoded) == NUM_REQUESTS
     again = [
-        replace(request, audio_states=first.audio_states) if number % 3 else request
+        replace(request, audio=first.audio) if number % 3 else request
         for number, (request, first) in enumerate(zip(requests, firsts, strict=True))
     ]
     seconds = results([engine.submit(request) for request in again])
     assert sum(network.encoded) == NUM_REQUESTS + NUM_REQUESTS // 3
     for first, second in zip(firsts, seconds, strict=True):
         check(second, first)
-        assert first.audio_states is not None
-        assert second.audio_states is not None
-        torch.testing.assert_close(second.audio_states, first.audio_states)
+        assert first.audio is not None
+        assert second.audio is not None
+        torch.testing.assert_close(second.audio.states, first.audio.states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -9,6 +10,8 @@ from torch import Tensor
 from asrcli.engine.audio import AudioRun
 from asrcli.engine.cache import SlotCache
 from asrcli.engine.encoder_decoder import DecoderLayer, EncoderDecoder, EncoderLayer
+from asrcli.engine.layers import attend_all
+from asrcli.engine.silence import LOOK_AHEAD
 from tests.engine.tiny_network import (
     MAX_LENGTH,
     NUM_FRAMES,
@@ -48,14 +51,24 @@ def attend_to_audio(layer: DecoderLayer, states: Tensor, encoded: Tensor) -> Ten
     return states + layer.audio_out(attended)
 
 
-def reference(network: EncoderDecoder, features: Tensor, token_ids: Tensor) -> Tensor:
-    """Logits [num_tokens, vocabulary] of one row, all positions at once and without a cache."""
+def reference(
+    network: EncoderDecoder, features: Tensor, token_ids: Tensor, stride: int = 1
+) -> Tensor:
+    """Logits [num_tokens, vocabulary] of one row, all positions at once and without a cache.
+
+    Behind features that are shorter than the network takes, every position of the last frame's
+    silence is there, those of one span in one place.
+    """
     weights = network.weights
+    missing = NUM_FRAMES - features.shape[1]
     states = features[None]
-    for weight, bias, stride in weights.convolutions:
-        states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
-    encoded = states[0].T
-    encoded = encoded + weights.audio_positions[: len(encoded)]
+    if missing:
+        states = F.pad(states, (0, missing + 2 * LOOK_AHEAD), mode="replicate")
+    for weight, bias, step in weights.convolutions:
+        states = F.gelu(F.conv1d(states, weight, bias, stride=step, padding=1))
+    num_positions = features.shape[1] // 2
+    places = [*range(num_positions), *_places_of_silence(num_positions, stride)]
+    encoded = states[0].T[: NUM_FRAMES // 2] + weights.audio_positions[places]
     for layer in weights.encoder_layers:
         encoded = feed_forward(layer, self_attend(layer, encoded, causal=False))
     encoded = weights.encoder_norm(encoded)
@@ -67,15 +80,24 @@ def reference(network: EncoderDecoder, features: Tensor, token_ids: Tensor) -> T
     return weights.decoder_norm(states) @ weights.token_embedding.T
 
 
+def _places_of_silence(begin: int, stride: int) -> list[int]:
+    places: list[int] = []
+    while begin < NUM_FRAMES // 2:
+        length = min(stride, NUM_FRAMES // 2 - begin)
+        places += [begin + length // 2] * length
+        begin += length
+    return places
+
+
 def test_ids_one_by_one_in_any_slot_give_what_all_at_once_gives() -> None:
     network = build_network()
     torch.manual_seed(1)
     features = torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)
     token_ids = torch.randint(VOCABULARY, (3, 12))
     cache = SlotCache(network.cache_shape, 5, network.device, network.dtype)
-    network.write_audio(network.encode(features), cache, 2)
+    network.write_audio(network.encode(features, 1), cache, 2)
     positions = torch.arange(12).expand(3, 12)
-    audio = [AudioRun(2, (cache.shape.num_audio_positions,) * 3)]
+    audio = [AudioRun(2, 3, is_plain=True)]
     states = [network.decode(token_ids[:, :5], positions[:, :5], audio, cache, 2, 5)]
     for i in range(5, 12):
         # Looking at more positions than are in use changes nothing: they are masked.
@@ -92,26 +114,31 @@ def test_ids_one_by_one_in_any_slot_give_what_all_at_once_gives() -> None:
 def test_bfloat16_on_a_cpu_takes_another_way_to_the_same_place() -> None:
     network = build_network()
     qkv = torch.randn(2, 20, 3 * WIDTH, generator=torch.Generator().manual_seed(3))
-    exact = network._attend_all(qkv)
-    network.dtype = torch.bfloat16
-    coarse = network._attend_all(qkv.bfloat16())
-    torch.testing.assert_close(coarse.float(), exact, atol=0.05, rtol=0.05)
+    for log_weights in (None, torch.arange(1.0, 21.0).log()):
+        query, key, value = network._split_heads(qkv, 3)
+        exact = attend_all(query, key, value, log_weights)
+        weights = None if log_weights is None else log_weights.bfloat16()
+        coarse = attend_all(query.bfloat16(), key.bfloat16(), value.bfloat16(), weights)
+        torch.testing.assert_close(coarse.float(), exact, atol=0.05, rtol=0.05)
 
 
-def test_rows_with_shorter_audio_give_what_each_gives_alone() -> None:
-    """What an earlier row left in a slot behind the audio of the next one is not attended to."""
+@pytest.mark.parametrize("stride", [1, 3, 16])
+def test_rows_with_shorter_audio_attend_to_all_the_silence_behind_it(stride: int) -> None:
+    """Alone and beside others; what an earlier row left behind in a slot is not attended to."""
     network = build_network()
     torch.manual_seed(2)
     features = torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)
     token_ids = torch.randint(VOCABULARY, (3, 4))
-    num_frames = (NUM_FRAMES, NUM_FRAMES // 2, NUM_FRAMES - 4)
+    num_frames = (NUM_FRAMES, NUM_FRAMES // 5, NUM_FRAMES - 4)
     cache = SlotCache(network.cache_shape, 3, network.device, network.dtype)
-    network.write_audio(network.encode(torch.randn(3, NUM_MEL_BINS, NUM_FRAMES)), cache, 0)
+    network.write_audio(network.encode(torch.randn(3, NUM_MEL_BINS, NUM_FRAMES), 1), cache, 0)
     for row, frames in enumerate(num_frames):
-        network.write_audio(network.encode(features[row : row + 1, :, :frames]), cache, row)
-    audio = [AudioRun(0, tuple(-(-frames // 2) for frames in num_frames))]
+        shorter = features[row : row + 1, :, :frames]
+        shorter[..., -4:] = shorter[..., -1:]  # the audio's own silence
+        network.write_audio(network.encode(shorter, stride), cache, row)
+    audio = [AudioRun(0, 3, is_plain=False)]
     positions = torch.arange(4).expand(3, 4)
     logits = network.logits(network.decode(token_ids, positions, audio, cache, 0, 4))
     for row, frames in enumerate(num_frames):
-        expected = reference(network, features[row][:, :frames], token_ids[row])
+        expected = reference(network, features[row][:, :frames], token_ids[row], stride)
         torch.testing.assert_close(logits[row], expected, atol=1e-4, rtol=1e-4)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from asrcli.engine.audio import AudioRun
+from asrcli.engine.audio import AudioRun, EncodedAudio
 from asrcli.engine.cache import SlotCache
 from asrcli.engine.encoder_decoder import (
     DecoderLayer,
@@ -141,11 +141,11 @@ class WatchedNetwork:
         self.device, self.dtype = self.network.device, self.network.dtype
         self.cache_shape = self.network.cache_shape
 
-    def encode(self, features: Tensor) -> Tensor:
+    def encode(self, features: Tensor, silence_stride: int) -> EncodedAudio:
         self.encoded.append(len(features))
-        return self.network.encode(features)
+        return self.network.encode(features, silence_stride)
 
-    def write_audio(self, encoded: Tensor, cache: SlotCache, first_slot: int) -> None:
+    def write_audio(self, encoded: EncodedAudio, cache: SlotCache, first_slot: int) -> None:
         self.network.write_audio(encoded, cache, first_slot)
 
     def decode(
