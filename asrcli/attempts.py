@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from asrcli import guards, halves, retries, second_hearing
 from asrcli.backends.base import Recognition
+from asrcli.compute_threads import one_thread
 from asrcli.detection import LanguageDetection
 from asrcli.errors import EngineError
 from asrcli.jobs import Attempt, Job, Listener, pass_on_failure, settle
@@ -118,7 +119,7 @@ class Attempts:
         before: Attempt | None = None,
     ) -> None:
         """Send a window through the model; what was encoded of it before is not encoded again."""
-        with self._engine.runner.stages.measure("features"):
+        with self._engine.runner.stages.measure("features"), one_thread():
             request = self._processor.prepare(next(self._request_ids), job.window, options)
         if before is not None:
             request = _with_audio_of(request, before)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from asrcli.attempts import Attempts
+from asrcli.compute_threads import in_passing
 from asrcli.engine.decoder_only import DecoderOnly
 from asrcli.engine.device import choose_device, choose_dtype
 from asrcli.engine.loop import Engine
@@ -88,7 +89,7 @@ class Recognizer:
             model, gpu=self.device.type != "cpu", reporter=reporter or _Silent()
         )
         self._name = checkpoint.name
-        self._model = _load(checkpoint, self.device, self.dtype)
+        self._model = in_passing(lambda: _load(checkpoint, self.device, self.dtype))
         self.stages = Stages()
         self._engine = _start_engine(self._model, self.device, batch_size, self.stages)
         self._attempts = Attempts(self._model, self._engine)

@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "transcript": set(),
     "stages": set(),
+    "compute_threads": set(),
     "languages": {"errors"},
     "options": {"errors", "languages"},
     "detection": set(),
@@ -30,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "retries": {"backends.base", "guards", "transcript", "windows"},
     "second_hearing": {"backends.base", "guards"},
     "halves": {"backends.base", "guards", "windows"},
-    "audio": {"errors"},
+    "audio": {"errors", "compute_threads"},
     "words": set(),
     "windows": {"audio", "transcript", "words"},
     "engine": {"errors", "stages"},
@@ -53,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "retries",
         "speech_times",
         "detection",
+        "compute_threads",
         "backends",
         "models",
         "engine",
@@ -61,6 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "recognizer": {
         "attempts", "models", "engine", "pipeline", "backends", "options", "errors", "stages",
+        "compute_threads",
     },
     "writers": {"transcript", "errors"},
     "evaluation": {"audio.sources", "errors", "languages", "writers"},
@@ -84,7 +87,16 @@ HOMES: dict[str, set[str]] = {
     "typer": {"cli"},
     "rich": {"console", "progress", "cli"},
     "transformers": {"models", "engine"},
-    "torch": {"engine", "models", "recognizer", "bench", "cli.models", "cli.bench", "audio.vad"},
+    "torch": {
+        "engine",
+        "models",
+        "recognizer",
+        "bench",
+        "cli.models",
+        "cli.bench",
+        "audio.vad",
+        "compute_threads",
+    },
     "av": {"audio"},
     "soundfile": {"audio"},
     "soxr": {"audio"},
@@ -100,7 +112,8 @@ HOMES: dict[str, set[str]] = {
 }
 LAZY = {("rich", "cli.models"), ("jiwer", "evaluation"), ("whisper_normalizer", "evaluation"),
         ("torch", "cli.models"), ("torch", "cli.bench"), ("torch", "models.files"),
-        ("torch", "audio"), ("safetensors", "audio"), ("transformers", "models")}  # fmt: skip
+        ("torch", "audio"), ("torch", "compute_threads"),
+        ("safetensors", "audio"), ("transformers", "models")}  # fmt: skip
 
 
 class Import(NamedTuple):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from asrcli.compute_threads import one_thread
 from asrcli.errors import AsrError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class VoiceDetector:
         """
         import torch
 
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread():
             frames = torch.from_numpy(samples).unfold(
                 0, CONTEXT_SAMPLES + FRAME_SAMPLES, FRAME_SAMPLES
             )

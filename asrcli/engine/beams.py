@@ -19,9 +19,8 @@ from asrcli.engine.runner import release
 if TYPE_CHECKING:
     from asrcli.engine.request import FinishReason
     from asrcli.engine.runner import Runner
+    from asrcli.engine.sampler import Candidate
     from asrcli.engine.scheduler import Scheduler, Sequence
-
-Candidate = tuple[int, float]  # an id and its log-probability
 
 
 @dataclass(frozen=True, slots=True)

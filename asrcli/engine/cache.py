@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from asrcli.engine.zeros import sparse_zeros
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheShape:
@@ -61,7 +63,7 @@ class SlotCache:
         def allocate(length: int) -> list[Tensor]:
             # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
             return [
-                torch.zeros(num_slots, heads, length, width, device=device, dtype=dtype)
+                sparse_zeros(num_slots, heads, length, width, device=device, dtype=dtype)
                 for _ in range(shape.num_layers)
             ]
 

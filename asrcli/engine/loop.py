@@ -11,16 +11,17 @@ import torch
 
 from asrcli.engine.loops import CHECK_STEP, find_loop
 from asrcli.engine.runner import release
-from asrcli.engine.sampler import find_candidates, sample
+from asrcli.engine.sampler import sample
 from asrcli.engine.scheduler import Scheduler, Sequence
 from asrcli.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Rows
 
-    from asrcli.engine.beams import BeamSearch, Candidate
+    from asrcli.engine.beams import BeamSearch
     from asrcli.engine.request import Hypothesis, Request
     from asrcli.engine.runner import Runner
+    from asrcli.engine.sampler import Candidate
 
 OUT_OF_RANGE = "the model's numbers left the range of its dtype"
 TOO_LITTLE_MEMORY = "one window does not fit the device's memory"
@@ -48,6 +49,7 @@ class Engine:
         self.max_prefill = max_prefill
         self.max_prefill_tokens = max_prefill_tokens
         self.scheduler = Scheduler(runner.num_slots, runner.max_tokens, max_requests)
+        self._num_threads = torch.get_num_threads()
         self._changed = threading.Condition()
         self._closed = False
         self._reason = "the engine is closed"
@@ -84,6 +86,7 @@ class Engine:
             self._thread.start()
 
     def _run(self) -> None:
+        torch.set_num_threads(self._num_threads)  # whatever others have set for themselves
         while self._wait_for_work():
             self.step()
         for sequence in (*self.scheduler.running, *self.scheduler.waiting):
@@ -119,27 +122,18 @@ class Engine:
 
     def _choose(self, rows: Rows[Sequence], logits: torch.Tensor) -> None:
         """Give every row its next id."""
-        token_ids, logprobs = sample(logits, rows)
-        candidates: dict[Sequence, list[Candidate]] = {}
-        for row, (sequence, token_id, logprob) in enumerate(
-            zip(rows, token_ids, logprobs, strict=True)
-        ):
-            if sequence.search is None:
-                self._take(sequence, token_id, logprob)
-            elif math.isfinite(logprob):
-                sampling = sequence.request.sampling
-                num_candidates = sequence.search.num_beams + len(sampling.eos_token_ids)
-                candidates[sequence] = find_candidates(logits[row], num_candidates)
-            else:
-                candidates[sequence] = []
-        for search in dict.fromkeys(row.search for row in candidates):
-            assert search is not None
-            self._branch(search, [candidates[row] for row in search.rows])
+        found = dict(zip(rows, sample(logits, rows), strict=True))
+        for row, candidates in found.items():
+            if row.search is None:
+                self._take(row, *candidates[0])
+        for search in dict.fromkeys(row.search for row in rows):
+            if search is not None:
+                self._branch(search, [found[row] for row in search.rows])
 
     def _branch(self, search: BeamSearch, candidates: list[list[Candidate]]) -> None:
         """Take the beams of a request one id further, and end it if that was the last one."""
         text, error = None, None
-        if all(candidates):
+        if all(math.isfinite(logprob) for ((_, logprob), *_) in candidates):
             text = search.advance(candidates, self.scheduler, self.runner)
             error = _tell(search.best) if text is None else None
         else:

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from asrcli.engine.scheduler import Sequence
 
 
-def sample(logits: Tensor, sequences: Rows[Sequence]) -> tuple[list[int], list[float]]:
+Candidate = tuple[int, float]
+"""An id and its natural log-probability, after the rules, at temperature 1."""
+
+
+def sample(logits: Tensor, sequences: Rows[Sequence]) -> list[list[Candidate]]:
     """Choose the next id of every row.
 
     Args:
@@ -23,29 +27,28 @@ def sample(logits: Tensor, sequences: Rows[Sequence]) -> tuple[list[int], list[f
         sequences: the rows' sequences, in the same order.
 
     Returns:
-        Ids, and their natural log-probabilities after the rules at temperature 1: not finite where
-        a row's numbers have left the range of their dtype, and its id means nothing.
+        Of each row the id that it goes on with; of a beam the likeliest ids, likeliest first, as
+        many as its search has beams and ends. A log-probability that is not finite says that the
+        row's numbers have left the range of their dtype, and its id means nothing.
     """
     _apply_rules(logits, sequences)
-    totals = logits.logsumexp(dim=-1)
-    is_sound = totals.isfinite().tolist()
-    chosen = logits.argmax(dim=-1)
+    logprobs = logits.log_softmax(dim=-1)
+    nums = [_num_candidates(sequence) for sequence in sequences]
+    if max(nums) == 1:
+        best = logprobs.argmax(dim=-1, keepdim=True)
+    else:
+        best = logprobs.topk(min(max(nums), logprobs.shape[1])).indices
     for row, sequence in enumerate(sequences):
-        if sequence.request.sampling.temperature > 0 and is_sound[row]:
-            chosen[row] = _draw(logits[row], sequence)
-    logprobs = logits.gather(1, chosen[:, None])[:, 0] - totals
-    return chosen.tolist(), logprobs.tolist()
+        if sequence.request.sampling.temperature > 0 and logprobs[row, best[row, 0]].isfinite():
+            best[row, 0] = _draw(logits[row], sequence)
+    rows = zip(nums, best.tolist(), logprobs.gather(1, best).tolist(), strict=True)
+    return [list(zip(ids, values, strict=True))[:num] for num, ids, values in rows]
 
 
-def find_candidates(logits: Tensor, num_candidates: int) -> list[tuple[int, float]]:
-    """The likeliest ids of one row and their log-probabilities, likeliest first.
-
-    Args:
-        logits: float32 [vocabulary], after the rules.
-    """
-    values, token_ids = logits.topk(min(num_candidates, len(logits)))
-    logprobs = values - logits.logsumexp(dim=-1)
-    return list(zip(token_ids.tolist(), logprobs.tolist(), strict=True))
+def _num_candidates(sequence: Sequence) -> int:
+    if sequence.search is None:
+        return 1
+    return sequence.search.num_beams + len(sequence.request.sampling.eos_token_ids)
 
 
 def _apply_rules(logits: Tensor, sequences: Rows[Sequence]) -> None:

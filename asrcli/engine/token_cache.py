@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from asrcli.engine.zeros import sparse_zeros
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenShape:
@@ -76,6 +78,6 @@ class TokenCache:
     def _allocate(self, num_rows: int, room: int) -> Tensor:
         # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
         shape = self.shape
-        return torch.zeros(
+        return sparse_zeros(
             num_rows, shape.num_heads, room, shape.head_dim, device=self._device, dtype=self._dtype
         )

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from asrcli.engine.request import LogitsRule, Request, Sampling
 from asrcli.errors import UsageError
 from asrcli.languages import language_name
+from asrcli.models import whisper_silence
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
 from asrcli.models.context import fit_context, hints_room
 from asrcli.models.text_measures import compression_ratio
 from asrcli.models.whisper_rules import build_rules
+from asrcli.models.whisper_silence import STRIDE, STRIDE_FOR_LANGUAGE
 from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
 
@@ -36,15 +38,7 @@ LOGPROB_THRESHOLD = -1.0
 CUT_DURATION = 20.0  # s; shorter windows are whole recordings, or what was left at their end
 MAX_UNSAID = 1.0  # s at the end of such a window of which a text may say nothing
 END_STEP = 0.5  # s; few different ends, so that rows share their rules
-FRAMES_PER_SECOND = 100
 BEAMS_IN_DOUBT = 5  # as many as the reference's command line has for all texts
-SILENCE_BEHIND = 1.0  # s of silence that are encoded as they are behind a shorter window's audio
-CONTEXT_STEP = 0.5  # s; windows of one length are encoded together
-# Of so many positions of the silence behind that, one is encoded. With the base checkpoint the next
-# id's distribution on 40 clips of 1 to 15 s is 0.007 nats (Kullback-Leibler) from that with all of
-# the 30 s, as near as with 15 s of plain silence, which cost three times as much. With every 4th
-# position it is 0.001: no language of 204 clips is another then, with every 16th two are.
-SILENCE_STRIDE, SILENCE_STRIDE_FOR_LANGUAGE = 16, 4
 MAX_TOKENS_PER_SECOND = 15  # more than any speech has; a short window that reaches it ran away
 MAX_TOKENS_BESIDES = 30
 
@@ -108,8 +102,10 @@ class WhisperProcessor:
         detect = self._detects(options)
         max_new_tokens = self._max_length - len(prompt)
         features = self._features(window.samples)
-        num_frames = self._num_frames(window, options)
-        is_shortened = num_frames < features.shape[1]
+        is_shortened = False
+        if self._spares_silence and options.audio_context == "auto":
+            num_frames = whisper_silence.num_frames(window.end - window.start, self.max_duration)
+            is_shortened = num_frames < features.shape[1]
         if is_shortened:
             features = features[:, :num_frames].contiguous()
             enough = (window.end - window.start) * MAX_TOKENS_PER_SECOND + MAX_TOKENS_BESIDES
@@ -122,7 +118,7 @@ class WhisperProcessor:
             request_id=request_id,
             prompt_token_ids=prompt,
             input_features=features,
-            silence_stride=SILENCE_STRIDE_FOR_LANGUAGE if detect else SILENCE_STRIDE,
+            silence_stride=STRIDE_FOR_LANGUAGE if detect else STRIDE,
             sampling=Sampling(
                 max_new_tokens=max_new_tokens,
                 eos_token_ids=frozenset({self._vocabulary.eos}),
@@ -139,14 +135,6 @@ class WhisperProcessor:
                 self._vocabulary.token_id("<|nospeech|>", "<|nocaptions|>"),
             ),
         )
-
-    def _num_frames(self, window: Window, options: Options) -> int:
-        """How much of the window's 30 s is given to the encoder, which knows what then follows."""
-        duration = self.max_duration
-        if self._spares_silence and options.audio_context == "auto":
-            wanted = window.end - window.start + SILENCE_BEHIND
-            duration = min(duration, math.ceil(wanted / CONTEXT_STEP) * CONTEXT_STEP)
-        return round(duration * FRAMES_PER_SECOND)
 
     @property
     def _max_length(self) -> int:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import math
 from concurrent.futures import Future
 
 import pytest
 import torch
 from torch import Tensor
 
+from asrcli.engine import sampler
+from asrcli.engine.beams import BeamSearch
 from asrcli.engine.request import Hypothesis, LogitsRule
-from asrcli.engine.sampler import sample
 from asrcli.engine.scheduler import Sequence
-from tests.engine.tiny_network import build_request
+from tests.engine.tiny_network import EOS, build_request
 
 
 class Bar:
@@ -31,6 +33,12 @@ def row(
 ) -> Sequence:
     request = build_request(number, rules=rules, temperature=temperature)
     return Sequence(request, Future[Hypothesis](), token_ids=list(token_ids))
+
+
+def sample(logits: Tensor, rows: list[Sequence]) -> tuple[list[int], list[float]]:
+    """What each row goes on with."""
+    found = [candidates[0] for candidates in sampler.sample(logits, rows)]
+    return [token_id for token_id, _ in found], [logprob for _, logprob in found]
 
 
 def random_logits(num_rows: int, seed: int = 0) -> Tensor:
@@ -127,3 +135,22 @@ def test_log_probabilities_of_draws_are_at_temperature_1() -> None:
     logits = random_logits(1)
     ids, logprobs = sample(logits.clone(), [row(0, temperature=2.0)])
     assert logprobs[0] == pytest.approx(float(logits.log_softmax(-1)[0, ids[0]]), abs=1e-6)
+
+
+def test_beams_are_given_the_likeliest_ids_and_others_one() -> None:
+    """As many as there are beams and ends: then one way on is left for each beam."""
+    logits = random_logits(3)
+    rows = [row(0), row(1), row(2)]
+    rows[1].search = BeamSearch(rows[1], 3)
+    best = logits.log_softmax(-1).topk(5)
+    found = sampler.sample(logits.clone(), rows)
+    assert [len(candidates) for candidates in found] == [1, 3 + len(EOS), 1]
+    assert [token_id for token_id, _ in found[1]] == best.indices[1].tolist()
+    assert [logprob for _, logprob in found[1]] == pytest.approx(best.values[1].tolist(), abs=1e-6)
+
+
+def test_numbers_out_of_range_are_told_by_a_log_probability_that_is_none() -> None:
+    logits = random_logits(3)
+    logits[0, 7], logits[1, 7] = torch.nan, torch.inf
+    _, logprobs = sample(logits, [row(0), row(1, temperature=1.0), row(2)])
+    assert [math.isfinite(logprob) for logprob in logprobs] == [False, False, True]

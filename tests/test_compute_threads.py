@@ -1,0 +1,71 @@
+"""The engine's team of compute threads is the only one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from asrcli.audio.vad import CONTEXT_SAMPLES, FRAME_SAMPLES, load_detector
+from asrcli.compute_threads import in_passing, one_thread
+from asrcli.models.base import Checkpoint
+from tests.cli.runs import SAMPLES
+
+_COUNT = """
+import os, sys, threading
+import numpy, torch
+from asrcli.options import Options
+from asrcli.recognizer import Recognizer
+
+def of_libraries():
+    return len(os.listdir("/proc/self/task")) - threading.active_count()
+
+before = of_libraries()
+with Recognizer(sys.argv[1], device="cpu") as recognizer:
+    for path in sys.argv[2:]:
+        assert recognizer.transcribe(path).text
+        print(of_libraries() - before, torch.get_num_threads())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_who_computes_beside_the_engine_has_no_team(base_checkpoint: Checkpoint) -> None:
+    """Loading and features: with a second team, every step takes far longer."""
+    files = [str(SAMPLES / f"{name}.flac") for name in ("english-slt", "german-espeak")]
+    command = [sys.executable, "-c", _COUNT, str(base_checkpoint.path), *files]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    for line in run.stdout.splitlines():
+        of_teams, num_threads = map(int, line.split())
+        assert of_teams == num_threads - 1  # the engine's own thread is the first of its team
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_voice_detection_has_no_team() -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    def detect() -> int:
+        before = count()
+        load_detector()(np.zeros(CONTEXT_SAMPLES + 500 * FRAME_SAMPLES, np.float32), None)
+        return count() - before
+
+    assert in_passing(detect) == 0
+
+
+def test_one_thread_is_given_back() -> None:
+    num_threads = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError), one_thread():
+        assert torch.get_num_threads() == 1
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == num_threads
+
+
+def test_work_in_passing_is_done_in_another_thread_and_its_error_raised_here() -> None:
+    assert in_passing(threading.get_ident) != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        in_passing(lambda: 1 / 0)
