@@ -215,7 +215,8 @@ def load_detector() -> VoiceDetector:
     try:
         if not places:
             raise FileNotFoundError("the package silero-vad is not installed")
-        return VoiceDetector(load_file(Path(places[0]) / "data" / "silero_vad_16k.safetensors"))
+        with one_thread():
+            return VoiceDetector(load_file(Path(places[0]) / "data" / "silero_vad_16k.safetensors"))
     except (OSError, SafetensorError) as error:
         raise AsrError(
             f"the voice detector cannot be loaded: {error}",
