@@ -78,6 +78,7 @@ class EncoderDecoder:
 
     def __init__(self, weights: EncoderDecoderWeights) -> None:
         self.weights = pack(weights)
+        self._stride = math.prod(stride for _, _, stride in weights.convolutions)
         self._output = pack_linear(Linear(weights.token_embedding))
         self.device = weights.token_embedding.device
         self.dtype = weights.token_embedding.dtype
@@ -102,21 +103,23 @@ class EncoderDecoder:
         """
         features = features.to(self.device, self.dtype)
         states, log_weights = self._embed_audio(features, silence_stride)
+        # The audio's own positions have weight 1, and most scores are theirs.
+        num_own = features.shape[-1] // self._stride
+        of_silence = None if log_weights is None else log_weights[num_own:]
         for layer in self.weights.encoder_layers:
             qkv = layer.qkv(layer.attention_norm(states))
             query, key, value = self._split_heads(qkv, 3)
-            attended = attend_all(query, key, value, log_weights)
+            attended = attend_all(query, key, value, of_silence)
             states = states + layer.attention_out(attended)
             states = states + _feed_forward(layer, states)
         return EncodedAudio(self.weights.encoder_norm(states), log_weights)
 
     def _embed_audio(self, features: Tensor, silence_stride: int) -> tuple[Tensor, Tensor | None]:
         """What the encoder's layers are given of features, and the weights of its positions."""
-        stride = math.prod(stride for _, _, stride in self.weights.convolutions)
-        num_positions = features.shape[-1] // stride
+        num_positions = features.shape[-1] // self._stride
         if num_positions == self.cache_shape.num_audio_positions:
             return self._convolve(features) + self.weights.audio_positions, None
-        silence = features[..., -1:].expand(-1, -1, stride * LOOK_AHEAD)
+        silence = features[..., -1:].expand(-1, -1, self._stride * LOOK_AHEAD)
         states = self._convolve(torch.cat([features, silence], dim=-1))
         return add_silence(states, num_positions, silence_stride, self.weights.audio_positions)
 
