@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from asrcli.audio.reading import SAMPLING_RATE
+from asrcli.models.mel_filters import mel_filters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,15 +102,5 @@ def _level(log_power: Tensor) -> Tensor:
 @lru_cache
 def _mel_filters(num_mel_bins: int) -> Tensor:
     """Slaney's triangles, [num_mel_bins, FFT_LENGTH / 2 + 1]."""
-    from transformers.audio_utils import mel_filter_bank  # a second to import
-
-    filters = mel_filter_bank(
-        num_frequency_bins=FFT_LENGTH // 2 + 1,
-        num_mel_filters=num_mel_bins,
-        min_frequency=0.0,
-        max_frequency=SAMPLING_RATE / 2,
-        sampling_rate=SAMPLING_RATE,
-        norm="slaney",
-        mel_scale="slaney",
-    )
-    return torch.from_numpy(filters.T).float().contiguous()
+    filters = mel_filters(num_mel_bins, FFT_LENGTH, SAMPLING_RATE)
+    return torch.from_numpy(filters).float()
