@@ -79,10 +79,20 @@ class ModelFile:
         """
         stored = self.raw(name)
         if not np.issubdtype(stored.dtype, np.integer):
-            return np.array(stored)  # a copy, since data in the file is not aligned
+            copy = np.array(stored)  # since data in the file is not aligned
+            self._forget(name)
+            return copy
         scale = self.raw(f"{name}_scale").astype(np.float32)
         rows = scale.reshape(scale.shape + (1,) * (stored.ndim - scale.ndim))
         return stored.astype(np.float32) / rows
+
+    def _forget(self, name: str) -> None:
+        """Give the pages of an array back to the kernel, which can read them again."""
+        if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            variable = self._variable(name)
+            begin = variable.offset // mmap.PAGESIZE * mmap.PAGESIZE
+            num_bytes = math.prod(variable.shape) * _DTYPES[variable.type_id].itemsize
+            self.data.madvise(mmap.MADV_DONTNEED, begin, variable.offset + num_bytes - begin)
 
     def _variable(self, name: str) -> Variable:
         try:

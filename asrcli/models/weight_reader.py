@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from asrcli.engine.layers import LayerNorm, Linear
+from asrcli.engine.packing import pack_linear
 from asrcli.errors import CheckpointError
 
 
@@ -54,7 +55,7 @@ class WeightReader:
         query_scale: float = 1.0,
         without_bias: tuple[str, ...] = (),
     ) -> Linear:
-        """Affine maps of one input, stacked.
+        """Affine maps of one input, stacked; packed at once, so that few plain weights are kept.
 
         Args:
             query_scale: multiplies what ends in "q_proj": queries carry their 1/sqrt(head_dim).
@@ -68,14 +69,14 @@ class WeightReader:
         ]
         biased = [self.has(f"{name}.bias") or not name.endswith(without_bias) for name in names]
         if not any(biased):
-            return Linear(torch.cat(weights))
+            return pack_linear(Linear(torch.cat(weights)))
         biases = [
             self.tensor(f"{name}.bias", scale=scale)
             if is_biased
             else self._cast(torch.zeros(len(weight)), 1.0)
             for name, scale, is_biased, weight in zip(names, scales, biased, weights, strict=True)
         ]
-        return Linear(torch.cat(weights), torch.cat(biases))
+        return pack_linear(Linear(torch.cat(weights), torch.cat(biases)))
 
     def _cast(self, tensor: Tensor, scale: float) -> Tensor:
         scaled = tensor if scale == 1.0 else tensor.float() * scale
