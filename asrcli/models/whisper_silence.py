@@ -15,10 +15,11 @@ import math
 SILENCE_BEHIND = 1.0  # s of silence that are encoded as they are behind a window's audio
 CONTEXT_STEP = 0.5  # s; windows of one length are encoded together
 STRIDE, STRIDE_FOR_LANGUAGE = 16, 4  # positions of the silence behind that, of which one is encoded
+LONGEST = 25.0  # s; beyond, too little is spared to leave anything out
 FRAMES_PER_SECOND = 100
 
 
 def num_frames(duration: float, longest: float) -> int:
     """Frames of a window of so many seconds, and of what is encoded as it is behind it."""
     wanted = math.ceil((duration + SILENCE_BEHIND) / CONTEXT_STEP) * CONTEXT_STEP
-    return round(min(wanted, longest) * FRAMES_PER_SECOND)
+    return round((longest if wanted > LONGEST else wanted) * FRAMES_PER_SECOND)
