@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from asrcli import cli
 from asrcli.audio.vad import CONTEXT_SAMPLES, FRAME_SAMPLES, load_detector
 from asrcli.compute_threads import in_passing, one_thread
 from asrcli.models.base import Checkpoint
@@ -69,3 +71,22 @@ def test_work_in_passing_is_done_in_another_thread_and_its_error_raised_here() -
     assert in_passing(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
         in_passing(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("OTHER", "1", cli.SPIN_COUNT),
+        ("OMP_WAIT_POLICY", "active", None),
+        ("GOMP_SPINCOUNT", "infinity", "infinity"),
+    ],
+)
+def test_threads_wait_briefly_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, expected: str | None
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, value)
+    cli._wait_briefly()
+    assert os.environ.get("GOMP_SPINCOUNT") == expected
