@@ -59,12 +59,21 @@ def is_doubtful(recognition: Recognition) -> bool:
 
 
 def choose(first: Recognition, second: Recognition) -> Recognition:
-    """The likelier of two hearings; the second, with its full context, where the first failed."""
+    """The likelier of two hearings; the second, with its full context, where the first failed.
+
+    The first where both heard the same: which of them is likelier then is a matter of rounding.
+    """
     if _has_failed(first):
         return second
-    if _has_failed(second) or mean_logprob(second) <= mean_logprob(first):
+    if _has_failed(second) or _tokens(second) == _tokens(first):
+        return first
+    if mean_logprob(second) <= mean_logprob(first):
         return first
     return second
+
+
+def _tokens(recognition: Recognition) -> list[tuple[int, ...]]:
+    return [segment.tokens for segment in recognition.segments]
 
 
 def _has_failed(recognition: Recognition) -> bool:
