@@ -65,15 +65,15 @@ def choose(first: Recognition, second: Recognition) -> Recognition:
     """
     if _has_failed(first):
         return second
-    if _has_failed(second) or _tokens(second) == _tokens(first):
+    if _has_failed(second) or _texts(second) == _texts(first):
         return first
     if mean_logprob(second) <= mean_logprob(first):
         return first
     return second
 
 
-def _tokens(recognition: Recognition) -> list[tuple[int, ...]]:
-    return [segment.tokens for segment in recognition.segments]
+def _texts(recognition: Recognition) -> list[str]:
+    return [segment.text for segment in recognition.segments]
 
 
 def _has_failed(recognition: Recognition) -> bool:
