@@ -26,6 +26,28 @@ _AGREEING = 0.5
 _SILENCE = 1e-8
 
 
+def gather(chunks: Iterable[Chunk], duration: float = STRETCH / 2) -> Iterator[Chunk]:
+    """Join neighbours of one rate and number of channels to chunks of about so many seconds.
+
+    A codec's frames last a few hundredths of a second, and every step behind costs as much for one
+    of them as for half a second.
+    """
+    waiting: list[NDArray[np.float32]] = []
+    kind, num_waiting = (0, 0), 0
+    for sampling_rate, samples in chunks:
+        if waiting and kind != (sampling_rate, samples.shape[1]):
+            yield kind[0], np.concatenate(waiting)
+            waiting, num_waiting = [], 0
+        kind = (sampling_rate, samples.shape[1])
+        waiting.append(samples)
+        num_waiting += len(samples)
+        if num_waiting >= duration * sampling_rate:
+            yield sampling_rate, waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+            waiting, num_waiting = [], 0
+    if waiting:
+        yield kind[0], np.concatenate(waiting)
+
+
 def mix(chunks: Iterable[Chunk], notes: Notes) -> Iterator[MonoChunk]:
     """Average the channels; where they cancel each other, take the louder one and say so.
 

@@ -231,7 +231,8 @@ def _samples(frame: Any) -> NDArray[np.float32]:
     num_samples, num_channels = frame.samples, frame.layout.nb_channels
     if frame.format.is_planar:
         planes = frame.planes[:num_channels]  # there may be more of them: see `_packed`
-        stored = np.stack([np.frombuffer(plane, dtype, num_samples) for plane in planes], axis=1)
+        of_channels = [np.frombuffer(plane, dtype, num_samples) for plane in planes]
+        stored = of_channels[0][:, None] if num_channels == 1 else np.stack(of_channels, axis=1)
     else:
         stored = np.frombuffer(frame.planes[0], dtype, num_samples * num_channels)
         stored = stored.reshape(num_samples, num_channels)

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from asrcli.audio.channels import Chunk, mix
+from asrcli.audio.channels import Chunk, gather, mix
 from asrcli.audio.cleaning import clean
 from asrcli.audio.notes import Notes, clock
 from asrcli.audio.opening import Decoder, open_decoder
@@ -98,7 +98,7 @@ class AudioReader:
             AudioError: nothing can be decoded, or the header makes no sense.
         """
         try:
-            clean_chunks = clean(self._checked_chunks(), self._notes)
+            clean_chunks = clean(gather(self._checked_chunks()), self._notes)
             pieces = resample(mix(clean_chunks, self._notes), SAMPLING_RATE)
             num_samples = 0
             for block in regroup(pieces, round(BLOCK_SECONDS * SAMPLING_RATE)):

@@ -74,20 +74,21 @@ class Timeline:
     def saw(self, packet: Any) -> None:
         """Keep where another stream, or audio that cannot be decoded, has got to."""
         if packet.pts is not None:
-            end = float((packet.pts + (packet.duration or 0)) * packet.time_base)
+            end = (packet.pts + (packet.duration or 0)) * _tick(packet)
             self._end = max(end, self._end or end)
 
     def decoded(self, packet: Any) -> None:
         """Learn from a packet that was decoded how many bytes a second takes."""
         self._num_bytes += packet.size
         self._num_decoded_bytes += packet.size
-        self._decoded_seconds += _seconds(packet)
+        tick = _tick(packet)
+        duration = (packet.duration or 0) * tick
+        self._decoded_seconds += duration
         if packet.pts is not None:
-            end = float(packet.pts * packet.time_base) + _seconds(packet)
-            self._ends = (self._ends[1], end)
+            self._ends = (self._ends[1], packet.pts * tick + duration)
         if packet.is_corrupt:
             self.num_faults += 1
-            self._stretches.add("damaged", self.position, self.position + _seconds(packet))
+            self._stretches.add("damaged", self.position, self.position + duration)
 
     def fault(self, packet: Any | None) -> None:
         """Note a packet that cannot be decoded, or (None) a fault of the container."""
@@ -100,7 +101,8 @@ class Timeline:
         self._num_bytes += packet.size
         if self._counted and self._origin is not None:
             # The clock counts this as one frame; its bytes say how much audio it was.
-            self._origin -= max(0.0, self._as_seconds(packet.size) - _seconds(packet))
+            duration = (packet.duration or 0) * _tick(packet)
+            self._origin -= max(0.0, self._as_seconds(packet.size) - duration)
 
     def leave(self) -> None:
         """Tell what is known, where nobody wants the rest of the stream."""
@@ -199,5 +201,7 @@ class Timeline:
         return num_bytes * self._decoded_seconds / self._num_decoded_bytes
 
 
-def _seconds(packet: Any) -> float:
-    return float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
+def _tick(packet: Any) -> float:
+    """The unit of a packet's times, in seconds."""
+    time_base = packet.time_base
+    return time_base.numerator / time_base.denominator if time_base else 0.0

@@ -94,7 +94,8 @@ class VoiceDetector:
 
         mirrored = frames[:, -_PADDING - 1 : -1].flip(-1)
         pieces = torch.cat([frames, mirrored], dim=1).unfold(1, _WINDOW, _STRIDE)
-        spectrum = pieces @ self._transform
+        # As one matrix: a batched product takes one frame after the other, three times as long.
+        spectrum = (pieces.reshape(-1, _WINDOW) @ self._transform).view(*pieces.shape[:2], -1)
         columns = torch.hypot(spectrum[..., :_NUM_BINS], spectrum[..., _NUM_BINS:])
         columns = self._convolve("conv1", columns, places=(0, 1, 2, 3))
         columns = self._convolve("conv2", columns, places=(0, 2))

@@ -5,7 +5,7 @@ import pytest
 import soxr
 from numpy.typing import NDArray
 
-from asrcli.audio.channels import mix
+from asrcli.audio.channels import gather, mix
 from asrcli.audio.cleaning import clean
 from asrcli.audio.notes import DamagedStretches, Notes, clock, span
 from asrcli.audio.resampling import regroup, resample
@@ -177,3 +177,22 @@ def test_near_stretches_are_one_and_many_are_listed() -> None:
         "missing audio at 7:00.0-7:02.0",
     ]
     assert notes.warnings == notes.damage
+
+
+def test_chunks_are_gathered_in_order_and_by_kind() -> None:
+    rng = np.random.default_rng(0)
+    sizes = [(8000, 1)] * 30 + [(8000, 2)] * 3 + [(16_000, 2)] + [(8000, 1)] * 2
+    chunks = [(rate, rng.random((190, width), dtype=np.float32)) for rate, width in sizes]
+    gathered = list(gather(iter(chunks), 0.1))
+    assert [(rate, samples.shape) for rate, samples in gathered] == [
+        *[(8000, (950, 1))] * 6,
+        (8000, (570, 2)),
+        (16_000, (190, 2)),
+        (8000, (380, 1)),
+    ]
+    for rate, width in {*sizes}:
+        of_kind = [
+            [samples for kind, samples in some if kind == rate and samples.shape[1] == width]
+            for some in (chunks, gathered)
+        ]
+        np.testing.assert_array_equal(*(np.concatenate(each) for each in of_kind))
