@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812  (the field's name for it)
@@ -21,9 +20,6 @@ from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.layers import LayerNorm, Linear, attend, attend_all
 from asrcli.engine.packing import pack, pack_linear
 from asrcli.engine.silence import LOOK_AHEAD, add_silence
-
-if TYPE_CHECKING:
-    from asrcli.engine.audio import AudioRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,22 +128,15 @@ class EncoderDecoder:
     def write_audio(self, encoded: EncodedAudio, cache: SlotCache, first_slot: int) -> None:
         """Put what the decoder attends to into the audio slots ``first_slot`` and up."""
         num_windows, num_positions, _ = encoded.states.shape
-        slots = slice(first_slot, first_slot + num_windows)
-        weights = encoded.log_weights
-        cache.audio_weights[slots, :num_positions] = 0.0 if weights is None else weights
-        cache.audio_weights[slots, num_positions:] = -torch.inf
+        cache.audio.begin(first_slot, num_windows, num_positions, encoded.log_weights)
         for index, layer in enumerate(self.weights.decoder_layers):
-            key_value = layer.audio_key_value(encoded.states)
-            key_value = key_value.view(num_windows, num_positions, 2, self.num_heads, self.head_dim)
-            keys, values = cache.audio_keys[index], cache.audio_values[index]
-            keys[slots, :, :num_positions] = key_value[:, :, 0].transpose(1, 2)
-            values[slots, :, :num_positions] = key_value[:, :, 1].transpose(1, 2)
+            cache.audio.write(index, first_slot, layer.audio_key_value(encoded.states))
 
     def decode(
         self,
         token_ids: Tensor,
         positions: Tensor,
-        audio: Rows[AudioRun],
+        audio: Rows[int],
         cache: SlotCache,
         first_slot: int,
         length: int,
@@ -157,7 +146,7 @@ class EncoderDecoder:
         Args:
             token_ids: [num_rows, num_tokens].
             positions: [num_rows, num_tokens], the place of each id in its row.
-            audio: to which audio the rows attend.
+            audio: the audio slot that each row attends to.
             cache: where keys and values are kept.
             first_slot: slot of the first row.
             length: positions to attend to, at least the largest position + 1.
@@ -169,8 +158,7 @@ class EncoderDecoder:
         slots = slice(first_slot, first_slot + num_rows)
         rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
         mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
-        weights = cache.audio_weights[:, None, None, : cache.audio_room]
-        audio_masks = [None if run.is_plain else weights[run.slots] for run in audio]
+        hearing = cache.audio.hear(audio)
         states = F.embedding(token_ids, self.weights.token_embedding)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
@@ -186,10 +174,7 @@ class EncoderDecoder:
             )
             states = states + layer.attention_out(attended)
             (query,) = self._split_heads(layer.audio_query(layer.audio_norm(states)), 1)
-            attended = torch.empty_like(states)
-            for run, mask_of_run in zip(audio, audio_masks, strict=True):
-                keys, values = cache.audio_keys[index], cache.audio_values[index]
-                self._attend_to_audio(query, keys, values, run, mask_of_run, attended)
+            attended = cache.audio.attend(index, query, hearing)
             states = states + layer.audio_out(attended)
             states = states + _feed_forward(layer, states)
         return self.weights.decoder_norm(states)
@@ -197,30 +182,6 @@ class EncoderDecoder:
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
         return self._output(states).float()
-
-    def _attend_to_audio(
-        self,
-        query: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        run: AudioRun,
-        mask: Tensor | None,
-        attended: Tensor,
-    ) -> None:
-        """Write what the rows of a run hear to their places in ``attended``.
-
-        Queries [rows, heads, tokens, head_dim] of rows that share their audio go side by side: it
-        is read once for all of them.
-        """
-        keys, values = keys[run.slots].transpose(2, 3), values[run.slots]
-        if run.rows is None:
-            attended.copy_(attend(query, keys, values, mask))
-            return
-        num_tokens, width = attended.shape[1:]
-        shape = (run.num_slots, run.num_queries, self.num_heads, num_tokens, self.head_dim)
-        beside = query[run.rows].view(shape).transpose(1, 2).flatten(2, 3)
-        heard = attend(beside, keys, values, mask)
-        attended[run.rows] = heard.view(len(run.rows), num_tokens, width)
 
     def _hide(self, hidden: Tensor) -> Tensor:
         """A mask to add to scores [rows, heads, queries, keys] from bool [rows, queries, keys]."""

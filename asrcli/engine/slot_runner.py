@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from asrcli.engine.audio import AudioRun, EncodedAudio, join, plan_runs
+from asrcli.engine.audio import EncodedAudio, join
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.runner import round_up
 from asrcli.stages import Stages
@@ -34,7 +34,7 @@ class CrossAttentionNetwork(Protocol):
         self,
         token_ids: Tensor,
         positions: Tensor,
-        audio: Rows[AudioRun],
+        audio: Rows[int],
         cache: SlotCache,
         first_slot: int,
         length: int,
@@ -90,18 +90,12 @@ class SlotRunner:
         with self.stages.measure("encoder"):
             batches = list(self._encoder_batches(newcomers))
             encoded = [self._encode(batch) for batch in batches]
-            self._make_room(newcomers[0].audio_slot, max(each.num_positions for each in encoded))
             for batch, each in zip(batches, encoded, strict=True):
                 self.network.write_audio(each, self.cache, batch[0].audio_slot)
                 for sequence, audio in zip(batch, each.windows(), strict=True):
                     sequence.audio = audio
         with self.stages.measure("prefill"):
             return self._read_prompts(newcomers)
-
-    def _make_room(self, num_live: int, num_positions: int) -> None:
-        """Have room for newcomers' audio behind that of so many requests."""
-        at_least = self.cache.audio_room if num_live else 0
-        self.cache.fit_audio(max(at_least, num_positions), num_live)
 
     def _read_prompts(self, newcomers: Rows[Sequence]) -> Tensor:
         """Logits of each newcomer's first id; on the way, how likely it is that nobody speaks."""
@@ -153,7 +147,7 @@ class SlotRunner:
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
         token_ids = torch.tensor(padded, device=device)
-        audio = plan_runs(newcomers, self.cache.audio_room, device)
+        audio = [sequence.audio_slot for sequence in newcomers]
         self._count_step(len(prompts), length, newcomers)
         return self.network.decode(token_ids, positions, audio, self.cache, first_slot, length)
 
@@ -176,11 +170,9 @@ class SlotRunner:
         last = [[sequence.length - 1] for sequence in running]
         length = round_up(max(position for (position,) in last) + 1, self.max_length)
         positions = torch.tensor(last, device=device)
-        leads = sorted({row.lead for row in running}, key=lambda lead: lead.audio_slot)
-        longest = max(map(_num_audio_positions, leads))
-        self.cache.fit_audio(longest, len(leads))  # the longest may have left
-        audio = plan_runs(leads, self.cache.audio_room, device)
+        leads = list({row.lead for row in running})
         self._count_step(len(running), length, leads)
+        audio = [row.lead.audio_slot for row in running]
         states = self.network.decode(token_ids, positions, audio, self.cache, 0, length)
         return self.network.logits(states[:, 0])
 
@@ -190,7 +182,7 @@ class SlotRunner:
 
     def move_audio(self, source: int, target: int) -> None:
         """Move a request's audio to another audio slot."""
-        self.cache.move_audio(source, target)
+        self.cache.audio.move(source, target)
 
     def fork(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids to the slot behind the last."""

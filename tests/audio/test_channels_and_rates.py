@@ -191,8 +191,8 @@ def test_chunks_are_gathered_in_order_and_by_kind() -> None:
         (8000, (380, 1)),
     ]
     for rate, width in {*sizes}:
-        of_kind = [
-            [samples for kind, samples in some if kind == rate and samples.shape[1] == width]
+        before, after = (
+            np.concatenate([each for kind, each in some if (kind, each.shape[1]) == (rate, width)])
             for some in (chunks, gathered)
-        ]
-        np.testing.assert_array_equal(*(np.concatenate(each) for each in of_kind))
+        )
+        np.testing.assert_array_equal(before, after)

@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from asrcli.engine.audio import AudioRun
 from asrcli.engine.cache import SlotCache
 from asrcli.engine.encoder_decoder import DecoderLayer, EncoderDecoder, EncoderLayer
 from asrcli.engine.layers import attend_all
@@ -97,7 +96,7 @@ def test_ids_one_by_one_in_any_slot_give_what_all_at_once_gives() -> None:
     cache = SlotCache(network.cache_shape, 5, network.device, network.dtype)
     network.write_audio(network.encode(features, 1), cache, 2)
     positions = torch.arange(12).expand(3, 12)
-    audio = [AudioRun(2, 3, is_plain=True)]
+    audio = [2, 3, 4]
     states = [network.decode(token_ids[:, :5], positions[:, :5], audio, cache, 2, 5)]
     for i in range(5, 12):
         # Looking at more positions than are in use changes nothing: they are masked.
@@ -136,7 +135,7 @@ def test_rows_with_shorter_audio_attend_to_all_the_silence_behind_it(stride: int
         shorter = features[row : row + 1, :, :frames]
         shorter[..., -4:] = shorter[..., -1:]  # the audio's own silence
         network.write_audio(network.encode(shorter, stride), cache, row)
-    audio = [AudioRun(0, 3, is_plain=False)]
+    audio = [0, 1, 2]
     positions = torch.arange(4).expand(3, 4)
     logits = network.logits(network.decode(token_ids, positions, audio, cache, 0, 4))
     for row, frames in enumerate(num_frames):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from asrcli.engine.audio import AudioRun, EncodedAudio
+from asrcli.engine.audio import EncodedAudio
 from asrcli.engine.cache import SlotCache
 from asrcli.engine.encoder_decoder import (
     DecoderLayer,
@@ -152,7 +152,7 @@ class WatchedNetwork:
         self,
         token_ids: Tensor,
         positions: Tensor,
-        audio: Sequence[AudioRun],
+        audio: Sequence[int],
         cache: SlotCache,
         first_slot: int,
         length: int,
