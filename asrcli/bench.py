@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from asrcli.engine.decoder_only import DecoderOnly
+from asrcli.engine.device import unquantized
 from asrcli.engine.encoder_decoder import EncoderDecoder
 from asrcli.engine.layers import Linear
+from asrcli.engine.quantizing import quantize_linear
 from asrcli.errors import AsrError
 from asrcli.memory_use import peak_memory
 from asrcli.pipeline import transcribe_sources
@@ -42,10 +44,32 @@ class Machine:
     Attributes:
         flops: floating-point operations a second, in a large matrix product.
         bandwidth: bytes that are read a second.
+        map_ops: operations a second in affine maps, where their weights are integers; else None.
     """
 
     flops: float
     bandwidth: float
+    map_ops: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What some work demands.
+
+    Attributes:
+        map_ops: operations of affine maps in the encoder and on prompts.
+        flops: other floating-point operations there.
+        num_bytes: that the decoder's steps read.
+    """
+
+    map_ops: int
+    flops: int
+    num_bytes: int
+
+    def seconds(self, machine: Machine) -> float:
+        """How long it takes such a machine at least."""
+        maps = self.map_ops / (machine.map_ops or machine.flops)
+        return maps + self.flops / machine.flops + self.num_bytes / machine.bandwidth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,68 +186,82 @@ def find_bound(network: object, counts: dict[str, int], machine: Machine) -> flo
             squares; steps, and the positions of ids and of audio that these read.
     """
     if isinstance(network, DecoderOnly):
-        flops, num_bytes = _cost_of_decoder_only(network, Counter(counts))
-    elif isinstance(network, EncoderDecoder):
-        flops, num_bytes = _cost_of_encoder_decoder(network, Counter(counts))
-    else:
-        return None
-    return flops / machine.flops + num_bytes / machine.bandwidth
+        return _cost_of_decoder_only(network, Counter(counts)).seconds(machine)
+    if isinstance(network, EncoderDecoder):
+        return _cost_of_encoder_decoder(network, Counter(counts)).seconds(machine)
+    return None
 
 
-def _cost_of_decoder_only(network: DecoderOnly, done: Counter[str]) -> tuple[int, int]:
-    """Floating-point operations of encoder and prompts, and bytes that the decoder's steps read."""
-    size, layers = network.dtype.itemsize, network.weights.layers
-    width = network.weights.num_heads * network.weights.head_dim
+def _cost_of_decoder_only(network: DecoderOnly, done: Counter[str]) -> Cost:
+    weights = network.weights
+    width = weights.num_heads * weights.head_dim
     tower = num_weights(getattr(network.tower, "weights", ()))
-    flops = 2 * tower * done["encoded_positions"]
-    flops += 2 * num_weights(layers) * done["prompt_positions"]
-    flops += 2 * len(layers) * width * done["prompt_pairs"]  # half of them are masked
-    read = (num_weights(layers) + network.weights.output.numel()) * size * done["steps"]
-    read += network.token_shape.token_bytes(network.dtype) * done["read_positions"]
-    return flops, read
+    read = (weight_bytes(weights.layers) + weight_bytes(weights.output)) * done["steps"]
+    return Cost(
+        map_ops=2 * tower * done["encoded_positions"]
+        + 2 * num_weights(weights.layers) * done["prompt_positions"],
+        # Half of the pairs are masked.
+        flops=2 * len(weights.layers) * width * done["prompt_pairs"],
+        num_bytes=read + network.token_shape.token_bytes(network.dtype) * done["read_positions"],
+    )
 
 
-def _cost_of_encoder_decoder(network: EncoderDecoder, done: Counter[str]) -> tuple[int, int]:
-    """Floating-point operations of the encoder, and bytes that the decoder's steps read."""
-    size = network.dtype.itemsize
+def _cost_of_encoder_decoder(network: EncoderDecoder, done: Counter[str]) -> Cost:
     weights, shape = network.weights, network.cache_shape
     width = shape.num_heads * shape.head_dim
-    audio = sum(num_weights(layer.audio_key_value) for layer in weights.decoder_layers)
-    encoder = num_weights(weights.encoder_layers) + audio
-    frames = 1  # of a convolution's output for each position of the encoder
+    audio = tuple(layer.audio_key_value for layer in weights.decoder_layers)
+    stem, frames = 0, 1  # frames of a convolution's output for each position of the encoder
     for weight, _, stride in reversed(weights.convolutions):
-        encoder += weight.numel() * frames
+        stem += weight.numel() * frames
         frames *= stride
-    flops = 2 * encoder * done["encoded_positions"]
-    flops += 4 * len(weights.encoder_layers) * width * done["encoded_pairs"]
-    decoder = num_weights(weights.decoder_layers) - audio + weights.token_embedding.numel()
-    position = 2 * shape.num_layers * width * size
-    read = decoder * size * done["steps"]
-    read += position * (done["read_positions"] + done["read_audio_positions"])
-    return flops, read
+    attention = 4 * len(weights.encoder_layers) * width * done["encoded_pairs"]
+    decoder = weight_bytes(weights.decoder_layers) - weight_bytes(audio)
+    position = 2 * shape.num_layers * width * network.dtype.itemsize
+    num_read = done["read_positions"] + done["read_audio_positions"]
+    maps = num_weights(weights.encoder_layers) + num_weights(audio)
+    return Cost(
+        map_ops=2 * maps * done["encoded_positions"],
+        flops=2 * stem * done["encoded_positions"] + attention,
+        num_bytes=(decoder + weight_bytes(weights.output)) * done["steps"] + position * num_read,
+    )
 
 
 def num_weights(value: Any) -> int:
     """Numbers in all affine maps of some weights (dataclasses and tuples of them)."""
+    return sum(each.weight.numel() for each in _maps(value))
+
+
+def weight_bytes(value: Any) -> int:
+    """Bytes of all affine maps of some weights."""
+    return sum(each.weight.numel() * each.weight.dtype.itemsize for each in _maps(value))
+
+
+def _maps(value: Any) -> Iterator[Linear]:
     if isinstance(value, Linear):
-        return value.weight.numel()
-    if isinstance(value, tuple):
-        return sum(map(num_weights, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return sum(num_weights(getattr(value, field.name)) for field in fields(value))
-    return 0
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _maps(part)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from _maps(getattr(value, field.name))
 
 
 def measure_machine(device: torch.device, dtype: torch.dtype) -> Machine:
     """Time a large matrix product and a sum over a large array, in the dtype that is used."""
     size = PRODUCT_SIZE[device.type]
-    first = torch.ones(size, size, device=device, dtype=dtype)
+    first = torch.ones(size, size, device=device, dtype=unquantized(dtype))
     product = torch.empty_like(first)
     array = torch.zeros(COPY_BYTES[device.type] // 8, device=device, dtype=torch.int64)
+    map_ops = None
     with torch.inference_mode():
         multiply = _time(lambda: torch.mm(first, first, out=product), device)
         read = _time(lambda: array.max(), device)
-    return Machine(flops=2 * size**3 / multiply, bandwidth=array.nbytes / read)
+        if dtype is torch.int8:
+            linear, numbers = quantize_linear(Linear(first)), first.to(torch.uint8)
+            integers = _time(lambda: linear.multiply(numbers, first.dtype), device)
+            map_ops = 2 * size**3 / integers
+    return Machine(flops=2 * size**3 / multiply, bandwidth=array.nbytes / read, map_ops=map_ops)
 
 
 def _time(work: Callable[[], object], device: torch.device) -> float:

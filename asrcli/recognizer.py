@@ -60,7 +60,7 @@ class Recognizer:
         model: an alias ("whisper:base"), a hub id or a local folder; "whisper" takes the one that
             suits the device.
         device: "auto", "cpu", "cuda", "cuda:N" or "mps".
-        dtype: "auto", "float32", "bfloat16" or "float16".
+        dtype: "auto", "float32", "bfloat16", "float16" or "int8".
         batch_size: windows at once; None takes as many as are worth having and fit the memory.
         reporter: hears of choices and downloads.
 

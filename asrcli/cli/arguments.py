@@ -172,7 +172,10 @@ Device = Annotated[
 Dtype = Annotated[
     str,
     typer.Option(
-        "--dtype", metavar="DTYPE", envvar="ASR_DTYPE", help="auto, float32, bfloat16 or float16."
+        "--dtype",
+        metavar="DTYPE",
+        envvar="ASR_DTYPE",
+        help="auto, float32, bfloat16, float16, or int8 (on a CPU).",
     ),
 ]
 BatchSize = Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from asrcli.writers.outputs import Plan
 
 _DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
-_DTYPES = ("auto", "float32", "bfloat16", "float16")
+_DTYPES = ("auto", "float32", "bfloat16", "float16", "int8")
 _PATIENCE = 2.0  # s; a pipe that stays empty for longer is waited for while the model loads
 
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812  (the field's name for it)
 from torch import Tensor
 
 from asrcli.engine.layers import Linear, RmsNorm
-from asrcli.engine.packing import pack, pack_linear
+from asrcli.engine.packing import pack
 from asrcli.engine.token_cache import TokenCache, TokenShape
 
 QUERIES_AT_ONCE = 256  # of a prompt: bounds the memory of the scores of a long one
@@ -58,9 +58,9 @@ class LanguageWeights:
     """All weights of the language model, in the dtype and on the device that they run in.
 
     Attributes:
-        token_embedding: [vocabulary, width].
+        token_embedding: [vocabulary, width], in any format.
         layers, norm: the decoder.
-        output: [vocabulary, width]; the embedding itself where they are tied.
+        output: to the scores of all ids; the embedding where they are tied.
         num_heads, num_key_value_heads, head_dim: of every attention.
         rotary_frequencies: float32 [head_dim / 2], radians a position.
         max_length: positions that the model was made for.
@@ -69,7 +69,7 @@ class LanguageWeights:
     token_embedding: Tensor
     layers: tuple[LanguageLayer, ...]
     norm: RmsNorm
-    output: Tensor
+    output: Linear
     num_heads: int
     num_key_value_heads: int
     head_dim: int
@@ -83,9 +83,8 @@ class DecoderOnly:
     def __init__(self, tower: AudioTower, weights: LanguageWeights) -> None:
         self.tower = tower
         self.weights = pack(weights)
-        self._output = pack_linear(Linear(weights.output))
-        self.device = weights.token_embedding.device
-        self.dtype = weights.token_embedding.dtype
+        self.device = weights.norm.weight.device
+        self.dtype = weights.norm.weight.dtype
         self.max_length = weights.max_length
         self.token_shape = TokenShape(
             num_layers=len(weights.layers),
@@ -99,7 +98,7 @@ class DecoderOnly:
 
     def embed(self, token_ids: Tensor) -> Tensor:
         """Embeddings [..., width] of ids [...]."""
-        return F.embedding(token_ids, self.weights.token_embedding)
+        return F.embedding(token_ids, self.weights.token_embedding).to(self.dtype)
 
     def prefill(
         self, prompts: Tensor, lengths: Sequence[int], cache: TokenCache, first_row: int
@@ -181,7 +180,7 @@ class DecoderOnly:
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
-        return self._output(states).float()
+        return self.weights.output(states).float()
 
     def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines [n, 1, head_dim] of positions [n], reckoned in float32."""

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import torch
 
+from asrcli.engine.quantizing import can_quantize
 from asrcli.errors import UsageError
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "int8": torch.int8,
+}
 
 
 def choose_device(name: str) -> torch.device:
@@ -37,16 +43,29 @@ def _best_device() -> str:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The number format meant by "auto", "float32", "bfloat16" or "float16".
+    """The number format meant by "auto", "float32", "bfloat16", "float16" or "int8".
 
     Raises:
-        UsageError: the name is unknown.
+        UsageError: the name is unknown, or the device cannot calculate in that format.
     """
     if name == "auto":
         return _best_dtype(device)
     if name not in DTYPES:
         raise UsageError(f"dtype {name!r} is unknown", hint=f"one of: auto, {', '.join(DTYPES)}")
-    return DTYPES[name]
+    dtype = DTYPES[name]
+    if dtype is torch.int8 and not (device.type == "cpu" and can_quantize()):
+        raise UsageError(
+            f"dtype int8 needs a CPU that multiplies integers (VNNI); {device.type} is not one",
+            hint="--dtype auto takes the fastest format here",
+        )
+    return dtype
+
+
+def unquantized(dtype: torch.dtype) -> torch.dtype:
+    """The format of activations, and of what is no affine map's weight."""
+    if dtype is not torch.int8:
+        return dtype
+    return torch.bfloat16 if cpu_has_bfloat16() else torch.float32
 
 
 def _best_dtype(device: torch.device) -> torch.dtype:

@@ -18,7 +18,7 @@ from torch import Tensor
 from asrcli.engine.audio import EncodedAudio
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.layers import LayerNorm, Linear, attend, attend_all
-from asrcli.engine.packing import pack, pack_linear
+from asrcli.engine.packing import pack
 from asrcli.engine.silence import LOOK_AHEAD, add_silence
 
 
@@ -52,9 +52,10 @@ class EncoderDecoderWeights:
         convolutions: (weight, bias, stride) of the stem, in order.
         audio_positions: [num_audio_positions, width], added behind the stem.
         encoder_layers, encoder_norm: the encoder.
-        token_embedding: [vocabulary, width]; also the output projection.
+        token_embedding: [vocabulary, width], in any format.
         token_positions: [max_length, width].
         decoder_layers, decoder_norm: the decoder.
+        output: to the scores of all ids; mostly the embedding.
         num_heads: of every attention.
     """
 
@@ -66,6 +67,7 @@ class EncoderDecoderWeights:
     token_positions: Tensor
     decoder_layers: tuple[DecoderLayer, ...]
     decoder_norm: LayerNorm
+    output: Linear
     num_heads: int
 
 
@@ -75,9 +77,8 @@ class EncoderDecoder:
     def __init__(self, weights: EncoderDecoderWeights) -> None:
         self.weights = pack(weights)
         self._stride = math.prod(stride for _, _, stride in weights.convolutions)
-        self._output = pack_linear(Linear(weights.token_embedding))
-        self.device = weights.token_embedding.device
-        self.dtype = weights.token_embedding.dtype
+        self.device = weights.token_positions.device
+        self.dtype = weights.token_positions.dtype
         self.vocabulary_size, width = weights.token_embedding.shape
         self.num_heads = weights.num_heads
         self.head_dim = width // weights.num_heads
@@ -159,7 +160,7 @@ class EncoderDecoder:
         rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
         mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
         hearing = cache.audio.hear(audio)
-        states = F.embedding(token_ids, self.weights.token_embedding)
+        states = F.embedding(token_ids, self.weights.token_embedding).to(self.dtype)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
             qkv = layer.qkv(layer.attention_norm(states))
@@ -181,7 +182,7 @@ class EncoderDecoder:
 
     def logits(self, states: Tensor) -> Tensor:
         """Scores of every id, float32 [..., vocabulary], for states [..., width]."""
-        return self._output(states).float()
+        return self.weights.output(states).float()
 
     def _hide(self, hidden: Tensor) -> Tensor:
         """A mask to add to scores [rows, heads, queries, keys] from bool [rows, queries, keys]."""

@@ -14,7 +14,7 @@ from asrcli.errors import CheckpointError
 from asrcli.models.weight_reader import WeightReader
 
 PREFIX = "model.language_model."
-OUTPUT = "lm_head.weight"
+OUTPUT = "lm_head"
 
 
 def read_language_model(
@@ -51,15 +51,16 @@ class _Layers:
 
     def read(self) -> LanguageWeights:
         config, reader = self._config, self._reader
-        embedding = reader.tensor(f"{PREFIX}embed_tokens.weight")
+        embedding = f"{PREFIX}embed_tokens"
+        output = OUTPUT if reader.has(f"{OUTPUT}.weight") else embedding
         return LanguageWeights(
-            token_embedding=embedding,
+            token_embedding=reader.table(f"{embedding}.weight"),
             layers=tuple(
                 self._layer(f"{PREFIX}layers.{index}.")
                 for index in range(int(config["num_hidden_layers"]))
             ),
             norm=self._norm(f"{PREFIX}norm"),
-            output=reader.tensor(OUTPUT) if reader.has(OUTPUT) else embedding,
+            output=reader.linear(output, without_bias=(output,)),
             num_heads=self._num_heads,
             num_key_value_heads=int(config["num_key_value_heads"]),
             head_dim=self._head_dim,

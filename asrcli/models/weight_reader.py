@@ -8,8 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from asrcli.engine.device import unquantized
 from asrcli.engine.layers import LayerNorm, Linear
 from asrcli.engine.packing import pack_linear
+from asrcli.engine.quantizing import quantize_linear
 from asrcli.errors import CheckpointError
 
 
@@ -18,6 +20,7 @@ class WeightReader:
 
     Args:
         tensors: weights by name.
+        dtype: of the affine maps' weights; with int8 the rest is in the format that goes with it.
         prefix: what all names begin with.
 
     Raises:
@@ -34,7 +37,8 @@ class WeightReader:
     ) -> None:
         self.device = device
         self._tensors = tensors
-        self._dtype = dtype
+        self._dtype = unquantized(dtype)
+        self._finish = quantize_linear if dtype is torch.int8 else pack_linear
         self._prefix = prefix
 
     def has(self, name: str) -> bool:
@@ -44,6 +48,11 @@ class WeightReader:
     def tensor(self, name: str, *, scale: float = 1.0) -> Tensor:
         """A weight, multiplied in float32 where it is to be scaled."""
         return self._cast(self._tensors[f"{self._prefix}{name}"], scale)
+
+    def table(self, name: str) -> Tensor:
+        """A weight of which single rows are looked up: on a CPU as it is stored, in the file."""
+        stored = self._tensors[f"{self._prefix}{name}"]
+        return stored if self.device.type == "cpu" else self._cast(stored, 1.0)
 
     def norm(self, name: str) -> LayerNorm:
         """A layer norm."""
@@ -69,18 +78,22 @@ class WeightReader:
         ]
         biased = [self.has(f"{name}.bias") or not name.endswith(without_bias) for name in names]
         if not any(biased):
-            return pack_linear(Linear(torch.cat(weights)))
+            return self._finish(Linear(_stack(weights)))
         biases = [
             self.tensor(f"{name}.bias", scale=scale)
             if is_biased
             else self._cast(torch.zeros(len(weight)), 1.0)
             for name, scale, is_biased, weight in zip(names, scales, biased, weights, strict=True)
         ]
-        return pack_linear(Linear(torch.cat(weights), torch.cat(biases)))
+        return self._finish(Linear(_stack(weights), _stack(biases)))
 
     def _cast(self, tensor: Tensor, scale: float) -> Tensor:
         scaled = tensor if scale == 1.0 else tensor.float() * scale
         return scaled.to(self.device, self._dtype)
+
+
+def _stack(tensors: list[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
 
 
 def missing(name: str, folder: Path | None = None) -> CheckpointError:

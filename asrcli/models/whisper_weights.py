@@ -61,7 +61,7 @@ class _Layers:
                 for index in range(config["encoder_layers"])
             ),
             encoder_norm=reader.norm("encoder.layer_norm"),
-            token_embedding=reader.tensor("decoder.embed_tokens.weight"),
+            token_embedding=reader.table("decoder.embed_tokens.weight"),
             token_positions=reader.tensor("decoder.embed_positions.weight"),
             decoder_layers=tuple(
                 DecoderLayer(
@@ -71,6 +71,7 @@ class _Layers:
                 for index in range(config["decoder_layers"])
             ),
             decoder_norm=reader.norm("decoder.layer_norm"),
+            output=reader.linear("decoder.embed_tokens", without_bias=("embed_tokens",)),
             num_heads=self._num_heads,
         )
 

@@ -80,13 +80,14 @@ def build_network(seed: int = 0) -> EncoderDecoder:
         audio_positions=random.tensor(NUM_FRAMES // 2, WIDTH),
         encoder_layers=tuple(EncoderLayer(**random.layer()) for _ in range(NUM_LAYERS)),
         encoder_norm=random.norm(),
-        token_embedding=random.tensor(VOCABULARY, WIDTH),
+        token_embedding=(embedding := random.tensor(VOCABULARY, WIDTH)),
         token_positions=random.tensor(MAX_LENGTH, WIDTH, scale=2.0),
         decoder_layers=tuple(
             DecoderLayer(**random.layer(), **random.audio_attention()) for _ in range(NUM_LAYERS)
         ),
         # Random signs: the output projection is the embedding, and would say each id again.
         decoder_norm=LayerNorm(random.tensor(WIDTH), random.tensor(WIDTH, scale=0.1)),
+        output=Linear(embedding),
         num_heads=NUM_HEADS,
     )
     return EncoderDecoder(weights)
