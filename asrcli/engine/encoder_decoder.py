@@ -124,7 +124,8 @@ class EncoderDecoder:
         states = features
         for weight, bias, stride in self.weights.convolutions:
             states = F.gelu(F.conv1d(states, weight, bias, stride=stride, padding=1))
-        return states.transpose(1, 2)
+        # Laid out anew here, or every sum and norm of every layer would do it again.
+        return states.transpose(1, 2).contiguous()
 
     def write_audio(self, encoded: EncodedAudio, cache: SlotCache, first_slot: int) -> None:
         """Put what the decoder attends to into the audio slots ``first_slot`` and up."""
