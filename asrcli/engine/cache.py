@@ -2,18 +2,20 @@
 
 Rows sit in slots 0 to n - 1 without a hole, so every step reads plain slices and computes live rows
 only. When a row ends, the last one moves into its slot; likewise the audio, when a request ends.
+Any number of rows may attend to one audio slot, as the beams of a request do; how much audio a slot
+holds is its own affair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Rows
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from asrcli.engine.audio_bags import BagAudioCache
-from asrcli.engine.audio_cache import AudioCache, AudioShape
-from asrcli.engine.zeros import sparse_zeros
+from asrcli.engine.bags import store_for
+from asrcli.engine.key_values import KeyValues, Places, StoreShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,54 +37,88 @@ class CacheShape:
     num_audio_positions: int
 
     @property
-    def audio(self) -> AudioShape:
-        """Sizes of the audio that a slot holds."""
-        return AudioShape(
+    def ids(self) -> StoreShape:
+        """Sizes of what is kept of the ids."""
+        return self._store(self.max_length)
+
+    @property
+    def audio(self) -> StoreShape:
+        """Sizes of what is kept of the audio."""
+        return self._store(self.num_audio_positions)
+
+    def _store(self, num_positions: int) -> StoreShape:
+        return StoreShape(
             num_layers=self.num_layers,
             num_heads=self.num_heads,
             head_dim=self.head_dim,
-            num_positions=self.num_audio_positions,
+            num_positions=num_positions,
         )
 
     def slot_bytes(self, dtype: torch.dtype) -> int:
         """Memory of one slot, in bytes."""
-        room = self.audio.room
-        width = self.num_layers * self.num_heads * self.head_dim
-        return (2 * (self.max_length + room) * width + room) * dtype.itemsize
+        masks = self.audio.room * dtype.itemsize
+        return self.ids.slot_bytes(dtype) + self.audio.slot_bytes(dtype) + masks
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """The audio that some rows attend to.
+
+    Attributes:
+        places: where it lies.
+        mask: [num_rows, 1, 1, length], logarithms of the weights of its positions, minus infinity
+            behind it.
+    """
+
+    places: Places
+    mask: Tensor
 
 
 class SlotCache:
     """Keys and values of all slots.
 
     Attributes:
-        keys, values: per layer [num_slots, num_heads, max_length, head_dim]: of the ids so far.
-        audio: what the rows attend to besides.
+        ids: those of the ids so far.
+        audio: those of the audio.
     """
 
     def __init__(
         self, shape: CacheShape, num_slots: int, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.num_slots = num_slots
-        heads, width = shape.num_heads, shape.head_dim
+        store = store_for(device)
+        self.ids: KeyValues = store(shape.ids, num_slots, device, dtype)
+        self.audio: KeyValues = store(shape.audio, num_slots, device, dtype)
+        # Logarithms of the weights of an audio slot's positions, minus infinity behind its audio.
+        self._log_weights = torch.zeros(num_slots, shape.audio.room, device=device, dtype=dtype)
+        self._num_positions = [0] * num_slots  # of the audio in each slot
 
-        def allocate() -> list[Tensor]:
-            # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
-            return [
-                sparse_zeros(num_slots, heads, shape.max_length, width, device=device, dtype=dtype)
-                for _ in range(shape.num_layers)
-            ]
+    def begin_audio(
+        self, first_slot: int, num_windows: int, num_positions: int, log_weights: Tensor | None
+    ) -> None:
+        """Say what audio the slots ``first_slot`` and up are about to be filled with.
 
-        self.keys, self.values = allocate(), allocate()
-        kind = BagAudioCache if device.type == "cpu" else AudioCache
-        self.audio = kind(shape.audio, num_slots, device, dtype)
+        Args:
+            log_weights: as in ``EncodedAudio``.
+        """
+        slots = slice(first_slot, first_slot + num_windows)
+        self._log_weights[slots, :num_positions] = 0.0 if log_weights is None else log_weights
+        self._log_weights[slots, num_positions:] = -torch.inf
+        self._num_positions[slots] = [num_positions] * num_windows
 
-    def move(self, source: int, target: int, length: int) -> None:
-        """Copy the ids of slot ``source``, ``length`` of them, over slot ``target``."""
-        for tensor in (*self.keys, *self.values):
-            tensor[target, :, :length] = tensor[source, :, :length]
+    def hear(self, audio_slots: Rows[int]) -> Hearing:
+        """What rows hear that attend to these audio slots, one each."""
+        places = self.audio.find(audio_slots, [self._num_positions[slot] for slot in audio_slots])
+        return Hearing(places, self._log_weights[places.slots, None, None, : places.length])
+
+    def move_audio(self, source: int, target: int) -> None:
+        """Copy audio slot ``source`` over audio slot ``target``."""
+        self.audio.copy(source, target, self._num_positions[source])
+        self._log_weights[target] = self._log_weights[source]
+        self._num_positions[target] = self._num_positions[source]
 
     def wipe(self, slot: int, audio_slot: int) -> None:
         """Set all that a slot and an audio slot hold to zero."""
-        for tensor in (*self.keys, *self.values):
-            tensor[slot] = 0
+        self.ids.wipe(slot)
         self.audio.wipe(audio_slot)
+        self._log_weights[audio_slot] = 0

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from asrcli.engine.audio import EncodedAudio
 from asrcli.engine.cache import CacheShape, SlotCache
-from asrcli.engine.layers import LayerNorm, Linear, attend, attend_all
+from asrcli.engine.key_values import BLOCK
+from asrcli.engine.layers import LayerNorm, Linear, attend_all
 from asrcli.engine.packing import pack
 from asrcli.engine.silence import LOOK_AHEAD, add_silence
 
@@ -105,7 +106,7 @@ class EncoderDecoder:
         of_silence = None if log_weights is None else log_weights[num_own:]
         for layer in self.weights.encoder_layers:
             qkv = layer.qkv(layer.attention_norm(states))
-            query, key, value = self._split_heads(qkv, 3)
+            query, key, value = (part.transpose(1, 2) for part in self._split_heads(qkv, 3))
             attended = attend_all(query, key, value, of_silence)
             states = states + layer.attention_out(attended)
             states = states + _feed_forward(layer, states)
@@ -130,9 +131,11 @@ class EncoderDecoder:
     def write_audio(self, encoded: EncodedAudio, cache: SlotCache, first_slot: int) -> None:
         """Put what the decoder attends to into the audio slots ``first_slot`` and up."""
         num_windows, num_positions, _ = encoded.states.shape
-        cache.audio.begin(first_slot, num_windows, num_positions, encoded.log_weights)
+        cache.begin_audio(first_slot, num_windows, num_positions, encoded.log_weights)
+        slots = slice(first_slot, first_slot + num_windows)
         for index, layer in enumerate(self.weights.decoder_layers):
-            cache.audio.write(index, first_slot, layer.audio_key_value(encoded.states))
+            key, value = self._split_heads(layer.audio_key_value(encoded.states), 2)
+            cache.audio.fill(index, slots, key, value)
 
     def decode(
         self,
@@ -151,32 +154,27 @@ class EncoderDecoder:
             audio: the audio slot that each row attends to.
             cache: where keys and values are kept.
             first_slot: slot of the first row.
-            length: positions to attend to, at least the largest position + 1.
+            length: ids in the longest of the rows then, or more.
 
         Returns:
             States [num_rows, num_tokens, width], for ``logits``.
         """
         num_rows = len(token_ids)
-        slots = slice(first_slot, first_slot + num_rows)
-        rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
-        mask = self._hide(torch.arange(length, device=self.device) > positions[:, :, None])
-        hearing = cache.audio.hear(audio)
+        slots = list(range(first_slot, first_slot + num_rows))
+        rows = torch.tensor(slots, device=self.device)[:, None]
+        # Whole blocks, or where the rows lie would be worked out anew in every step.
+        known = cache.ids.find(slots, [-(-length // BLOCK) * BLOCK] * num_rows)
+        mask = self._hide(torch.arange(known.length, device=self.device) > positions[:, :, None])
+        heard = cache.hear(audio)
         states = F.embedding(token_ids, self.weights.token_embedding).to(self.dtype)
         states = states + F.embedding(positions, self.weights.token_positions)
         for index, layer in enumerate(self.weights.decoder_layers):
-            qkv = layer.qkv(layer.attention_norm(states))
-            query, key, value = self._split_heads(qkv, 3)
-            cache.keys[index][rows, :, positions] = key.transpose(1, 2)
-            cache.values[index][rows, :, positions] = value.transpose(1, 2)
-            attended = attend(
-                query,
-                cache.keys[index][slots, :, :length].transpose(2, 3),
-                cache.values[index][slots, :, :length],
-                mask,
-            )
+            query, key, value = self._split_heads(layer.qkv(layer.attention_norm(states)), 3)
+            cache.ids.put(index, rows, positions, key, value)
+            attended = cache.ids.attend(index, query.transpose(1, 2), known, mask)
             states = states + layer.attention_out(attended)
             (query,) = self._split_heads(layer.audio_query(layer.audio_norm(states)), 1)
-            attended = cache.audio.attend(index, query, hearing)
+            attended = cache.audio.attend(index, query.transpose(1, 2), heard.places, heard.mask)
             states = states + layer.audio_out(attended)
             states = states + _feed_forward(layer, states)
         return self.weights.decoder_norm(states)
@@ -191,10 +189,8 @@ class EncoderDecoder:
         return mask.masked_fill_(hidden, -torch.inf)[:, None]
 
     def _split_heads(self, states: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """[rows, tokens, parts * width] to ``parts`` tensors [rows, heads, tokens, head_dim]."""
-        rows, tokens, _ = states.shape
-        split = states.view(rows, tokens, parts, self.num_heads, self.head_dim)
-        return tuple(split.permute(2, 0, 3, 1, 4).unbind(0))
+        """[rows, tokens, parts * width] to ``parts`` tensors [rows, tokens, heads, head_dim]."""
+        return states.view(*states.shape[:2], parts, self.num_heads, self.head_dim).unbind(2)
 
 
 def _feed_forward(layer: EncoderLayer, states: Tensor) -> Tensor:

@@ -168,7 +168,7 @@ class SlotRunner:
         device = self.network.device
         token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
         last = [[sequence.length - 1] for sequence in running]
-        length = round_up(max(position for (position,) in last) + 1, self.max_length)
+        length = max(position for (position,) in last) + 1
         positions = torch.tensor(last, device=device)
         leads = list({row.lead for row in running})
         self._count_step(len(running), length, leads)
@@ -178,15 +178,15 @@ class SlotRunner:
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids over another slot."""
-        self.cache.move(source, target, length)
+        self.cache.ids.copy(source, target, length)
 
     def move_audio(self, source: int, target: int) -> None:
         """Move a request's audio to another audio slot."""
-        self.cache.audio.move(source, target)
+        self.cache.move_audio(source, target)
 
     def fork(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids to the slot behind the last."""
-        self.cache.move(source, target, length)
+        self.cache.ids.copy(source, target, length)
 
     def clear(self, slot: int, audio_slot: int) -> None:
         """Wipe out all that a row holds."""

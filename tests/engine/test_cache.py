@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
 from asrcli.engine.cache import CacheShape, SlotCache
+from asrcli.engine.key_values import BLOCK
 
 SHAPE = CacheShape(num_layers=2, num_heads=3, head_dim=4, max_length=10, num_audio_positions=5)
 
@@ -17,11 +19,15 @@ def random_cache() -> SlotCache:
 
 
 def ids_of(cache: SlotCache) -> list[Tensor]:
-    return [*cache.keys, *cache.values]
+    return [*cache.ids.keys, *cache.ids.values]
+
+
+def audio_of(cache: SlotCache) -> list[Tensor]:
+    return [*cache.audio.keys, *cache.audio.values]
 
 
 def everything(cache: SlotCache) -> list[Tensor]:
-    return [*ids_of(cache), *cache.audio.keys, *cache.audio.values]
+    return [*ids_of(cache), *audio_of(cache)]
 
 
 def test_wiping_leaves_other_slots() -> None:
@@ -33,24 +39,30 @@ def test_wiping_leaves_other_slots() -> None:
             assert torch.equal(wiped[others], old[others])
 
 
-def audio_of(cache: SlotCache) -> list[Tensor]:
-    return [*cache.audio.keys, *cache.audio.values]
-
-
 def test_sizes() -> None:
     cache = SlotCache(SHAPE, 4, torch.device("cpu"), torch.bfloat16)
-    assert [tuple(t.shape) for t in cache.keys] == [(4, 3, 10, 4)] * 2
     assert all(not tensor.any() for tensor in everything(cache))
-    log_weights = 4 * SHAPE.audio.room * 2
-    num_bytes = sum(t.nbytes for t in everything(cache)) + log_weights
+    masks = 4 * BLOCK * 2
+    num_bytes = sum(tensor.nbytes for tensor in everything(cache)) + masks
     assert num_bytes == 4 * SHAPE.slot_bytes(torch.bfloat16)
+    assert SHAPE.ids.room == SHAPE.audio.room == BLOCK
 
 
-def test_move_copies_what_is_in_use_and_leaves_the_other_slots() -> None:
+@pytest.mark.parametrize("num_positions", [0, 3, 5])
+def test_audio_moves_with_all_that_is_known_of_it(num_positions: int) -> None:
     cache, before = random_cache(), random_cache()
-    cache.move(3, 1, 6)
-    for moved, old in zip(ids_of(cache), ids_of(before), strict=True):
-        assert torch.equal(moved[1, :, :6], old[3, :, :6])
-        assert torch.equal(moved[[0, 2, 3]], old[[0, 2, 3]])
-    for same, old in zip(audio_of(cache), audio_of(before), strict=True):
+    log_weights = torch.arange(float(num_positions))
+    cache.begin_audio(0, 2, 4, None)
+    cache.begin_audio(3, 1, num_positions, log_weights)
+    cache.move_audio(3, 1)
+    for same, old in zip(ids_of(cache), ids_of(before), strict=True):
         assert torch.equal(same, old)
+    for moved, old in zip(cache.audio.values, before.audio.values, strict=True):
+        assert torch.equal(moved[1, :, :num_positions], old[3, :, :num_positions])
+        assert torch.equal(moved[[0, 2, 3]], old[[0, 2, 3]])
+    if num_positions:
+        masks = cache.hear([1, 0]).mask[:, 0, 0]
+        assert torch.equal(masks[0, :num_positions], log_weights)
+        assert masks[1, :4].eq(0).all()
+        assert masks[0, num_positions:].eq(-torch.inf).all()
+        assert masks[1, 4:].eq(-torch.inf).all()

@@ -1,0 +1,117 @@
+"""Attention to keys and values in slots on a CPU, at the speed at which memory can be read.
+
+With one query a row, attention is two weighted sums of stored vectors: the scores are the sum of
+the keys' rows (one for each dimension, a block of positions wide) by the query, and the result is
+the sum of the values' rows (one for each position) by the softmax of the scores. That is what
+``embedding_bag`` computes, whose kernels are made for it: they read each row once and in order,
+while a batched product of matrices lays its factors out anew first, and takes two to five times as
+long. Bags may also share their rows: beams read what lies in the processor's caches already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (the field's name for it)
+from torch import Tensor
+
+from asrcli.engine.key_values import BLOCK, KeyValues, Places
+
+
+@dataclass(frozen=True, slots=True)
+class Bags(Places):
+    """What some rows attend to, as rows of a layer's keys and values, taken as matrices.
+
+    Attributes:
+        key_rows, value_rows: int32, the rows of all bags. Behind what a row attends to they name
+            its last ones again: such positions are masked, and what is at hand costs little.
+        key_bags, value_bags: int32, where each bag begins in these. There is a bag for each row,
+            head and block of positions, and one for each row and head.
+    """
+
+    key_rows: Tensor
+    key_bags: Tensor
+    value_rows: Tensor
+    value_bags: Tensor
+
+
+class BaggedKeyValues(KeyValues):
+    """Keys and values of all slots, for weighted sums.
+
+    Attributes:
+        keys: per layer [num_slots, num_heads, num_blocks, head_dim, BLOCK].
+        values: per layer [num_slots, num_heads, room, head_dim].
+    """
+
+    def _key_sizes(self) -> tuple[int, ...]:
+        return self.shape.num_blocks, self.shape.head_dim, BLOCK
+
+    def fill(self, layer: int, slots: slice, key: Tensor, value: Tensor) -> None:
+        """Put the first positions into slots; see ``KeyValues``."""
+        num_rows, length, *sizes = key.shape
+        num_whole = length // BLOCK
+        end = num_whole * BLOCK
+        keys = self.keys[layer][slots]
+        whole = key[:, :end].view(num_rows, num_whole, BLOCK, *sizes)
+        keys[:, :, :num_whole] = whole.permute(0, 3, 1, 4, 2)
+        if end < length:
+            keys[:, :, num_whole, :, : length - end] = key[:, end:].permute(0, 2, 3, 1)
+        self.values[layer][slots, :, :length] = value.transpose(1, 2)
+
+    def put(self, layer: int, slots: Tensor, positions: Tensor, key: Tensor, value: Tensor) -> None:
+        """Put single positions into slots; see ``KeyValues``."""
+        self.keys[layer][slots, :, positions // BLOCK, :, positions % BLOCK] = key
+        self.values[layer][slots, :, positions] = value
+
+    def _find(self, slots: Rows[int], lengths: Rows[int]) -> Bags:
+        plain = super()._find(slots, lengths)
+        heads, width = self.shape.num_heads, self.shape.head_dim
+        places = torch.tensor(slots)[:, None] * heads + torch.arange(heads)  # [rows, heads]
+        last = torch.tensor(lengths).clamp_min(1)[:, None, None] - 1
+        blocks = torch.arange(plain.length // BLOCK).minimum(last // BLOCK)
+        blocks = places[..., None] * self.shape.num_blocks + blocks  # [rows, heads, blocks]
+        key_rows = blocks[..., None] * width + torch.arange(width)
+        value_rows = places[..., None] * self.shape.room + torch.arange(plain.length).minimum(last)
+        return Bags(
+            plain.slots,
+            plain.length,
+            key_rows.int().view(-1),
+            torch.arange(0, key_rows.numel(), width, dtype=torch.int32),
+            value_rows.int().view(-1),
+            torch.arange(0, value_rows.numel(), plain.length, dtype=torch.int32),
+        )
+
+    def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor) -> Tensor:
+        """Attention of some rows; see ``KeyValues``."""
+        num_rows, num_heads, num_tokens, width = query.shape
+        num_blocks = places.length // BLOCK
+        keys, values = self.keys[layer], self.values[layer]
+        if num_tokens > 1:  # one pass over the slots for all of them
+            keys = keys[places.slots, :, :num_blocks]
+            scores = torch.matmul(query[:, :, None], keys).transpose(2, 3).flatten(3)
+            weights = torch.softmax(scores.add_(mask), dim=-1)
+            attended = torch.matmul(weights, values[places.slots, :, : places.length])
+            return attended.transpose(1, 2).flatten(2)
+        assert isinstance(places, Bags)
+        by = query.expand(-1, -1, num_blocks, -1).reshape(-1)
+        scores = _sum_bags(keys.view(-1, BLOCK), places.key_rows, places.key_bags, by)
+        scores = scores.view(num_rows, num_heads, 1, -1).add_(mask)
+        by = torch.softmax(scores, dim=-1).view(-1)
+        attended = _sum_bags(values.view(-1, width), places.value_rows, places.value_bags, by)
+        return attended.view(num_rows, 1, num_heads * width)
+
+    def _copy_keys(self, keys: Tensor, source: int, target: int, length: int) -> None:
+        num_blocks = -(-length // BLOCK)
+        keys[target, :, :num_blocks] = keys[source, :, :num_blocks]
+
+
+def _sum_bags(table: Tensor, rows: Tensor, bags: Tensor, by: Tensor) -> Tensor:
+    """Sums of rows of a table [num_rows, n], each row times a number: [num_bags, n]."""
+    return F.embedding_bag(rows, table, bags, mode="sum", per_sample_weights=by)
+
+
+def store_for(device: torch.device) -> type[KeyValues]:
+    """The way to keep keys and values that is fast on a device."""
+    return BaggedKeyValues if device.type == "cpu" else KeyValues

@@ -1,0 +1,153 @@
+"""Keys and values in slots, and attention to them: the plain way, by products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Rows
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from asrcli.engine.layers import attend
+from asrcli.engine.zeros import sparse_zeros
+
+BLOCK = 128  # positions that room is counted in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreShape:
+    """Sizes of keys and values.
+
+    Attributes:
+        num_layers: of the decoder.
+        num_heads: heads of the keys and values.
+        head_dim: width of a head.
+        num_positions: that a slot holds at most.
+    """
+
+    num_layers: int
+    num_heads: int
+    head_dim: int
+    num_positions: int
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of positions that a slot has room for."""
+        return -(-self.num_positions // BLOCK)
+
+    @property
+    def room(self) -> int:
+        """Positions that a slot has room for."""
+        return self.num_blocks * BLOCK
+
+    def slot_bytes(self, dtype: torch.dtype) -> int:
+        """Memory of one slot, in bytes."""
+        return 2 * self.num_layers * self.num_heads * self.room * self.head_dim * dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What some rows attend to: the first positions of the slots where their keys and values lie.
+
+    Attributes:
+        slots: of each row; a slice where they follow each other.
+        length: positions; whole blocks.
+    """
+
+    slots: slice | Tensor
+    length: int
+
+
+class KeyValues:
+    """Keys and values of all slots.
+
+    Attributes:
+        keys, values: per layer [num_slots, num_heads, room, head_dim].
+    """
+
+    def __init__(
+        self, shape: StoreShape, num_slots: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.shape = shape
+        self.device = device
+        self._found: tuple[Rows[int], Rows[int], Places] | None = None
+
+        def allocate(*sizes: int) -> list[Tensor]:
+            # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
+            sizes = (num_slots, shape.num_heads, *sizes)
+            return [
+                sparse_zeros(*sizes, device=device, dtype=dtype) for _ in range(shape.num_layers)
+            ]
+
+        self.keys = allocate(*self._key_sizes())
+        self.values = allocate(shape.room, shape.head_dim)
+
+    def _key_sizes(self) -> tuple[int, ...]:
+        return self.shape.room, self.shape.head_dim
+
+    def fill(self, layer: int, slots: slice, key: Tensor, value: Tensor) -> None:
+        """Put the first positions into slots that follow each other.
+
+        Args:
+            key, value: [num_rows, num_positions, num_heads, head_dim].
+        """
+        length = key.shape[1]
+        self.keys[layer][slots, :, :length] = key.transpose(1, 2)
+        self.values[layer][slots, :, :length] = value.transpose(1, 2)
+
+    def put(self, layer: int, slots: Tensor, positions: Tensor, key: Tensor, value: Tensor) -> None:
+        """Put single positions into slots.
+
+        Args:
+            slots: [num_rows, 1].
+            positions: [num_rows, num_tokens].
+            key, value: [num_rows, num_tokens, num_heads, head_dim].
+        """
+        self.keys[layer][slots, :, positions] = key
+        self.values[layer][slots, :, positions] = value
+
+    def find(self, slots: Rows[int], lengths: Rows[int]) -> Places:
+        """Where rows find what they attend to.
+
+        Args:
+            slots: of each row.
+            lengths: positions that each row attends to at most.
+        """
+        if self._found is None or self._found[:2] != (slots, lengths):
+            self._found = (slots, lengths, self._find(slots, lengths))
+        return self._found[2]
+
+    def _find(self, slots: Rows[int], lengths: Rows[int]) -> Places:
+        rows: slice | Tensor = slice(slots[0], slots[0] + len(slots))
+        if list(slots) != list(range(slots[0], slots[0] + len(slots))):
+            rows = torch.tensor(slots, device=self.device)
+        return Places(rows, -(-max(lengths) // BLOCK) * BLOCK)
+
+    def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor) -> Tensor:
+        """Attention of some rows.
+
+        Args:
+            query: [num_rows, num_heads, num_tokens, head_dim], scaled already.
+            mask: added to the scores, minus infinity where nothing is to be seen; broadcast to
+                [num_rows, num_heads, num_tokens, length].
+
+        Returns:
+            [num_rows, num_tokens, num_heads * head_dim].
+        """
+        keys = self.keys[layer][places.slots, :, : places.length].transpose(2, 3)
+        return attend(query, keys, self.values[layer][places.slots, :, : places.length], mask)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Copy the first positions of slot ``source`` over those of slot ``target``."""
+        for keys in self.keys:
+            self._copy_keys(keys, source, target, length)
+        for values in self.values:
+            values[target, :, :length] = values[source, :, :length]
+
+    def _copy_keys(self, keys: Tensor, source: int, target: int, length: int) -> None:
+        keys[target, :, :length] = keys[source, :, :length]
+
+    def wipe(self, slot: int) -> None:
+        """Set all that a slot holds to zero."""
+        for tensor in (*self.keys, *self.values):
+            tensor[slot] = 0

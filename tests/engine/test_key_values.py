@@ -1,0 +1,133 @@
+"""Keys and values in slots, and attention to them, whichever way they are kept."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch import Tensor
+
+from asrcli.engine.bags import BaggedKeyValues
+from asrcli.engine.key_values import BLOCK, KeyValues, StoreShape
+
+LAYERS, HEADS, WIDTH, SLOTS = 2, 3, 4, 5
+SHAPE = StoreShape(num_layers=LAYERS, num_heads=HEADS, head_dim=WIDTH, num_positions=3 * BLOCK - 20)
+LENGTHS = (3 * BLOCK - 20, 7, BLOCK, 2 * BLOCK + 1)  # of what is in the first slots
+
+KINDS = pytest.mark.parametrize("kind", [KeyValues, BaggedKeyValues])
+
+
+class Case:
+    """A store of some kind, and what was put into it: [positions, 2, heads, width] a layer."""
+
+    def __init__(self, kind: type[KeyValues], dtype: torch.dtype = torch.float32) -> None:
+        torch.manual_seed(0)
+        self.dtype = dtype
+        self.store = kind(SHAPE, SLOTS, torch.device("cpu"), dtype)
+        self.held: dict[int, list[Tensor]] = {}
+        for slot, length in enumerate(LENGTHS):
+            self.fill(slot, length)
+
+    def fill(self, slot: int, length: int) -> None:
+        self.held[slot] = [
+            torch.randn(length, 2, HEADS, WIDTH).to(self.dtype) for _ in range(LAYERS)
+        ]
+        for layer, written in enumerate(self.held[slot]):
+            self.store.fill(layer, slice(slot, slot + 1), *written[None].unbind(2))
+
+    def put(self, slots: list[int], positions: list[list[int]]) -> None:
+        """Put further positions behind what is there."""
+        for layer in range(LAYERS):
+            new = torch.randn(len(slots), len(positions[0]), 2, HEADS, WIDTH).to(self.dtype)
+            rows = torch.tensor(slots)[:, None]
+            self.store.put(layer, rows, torch.tensor(positions), *new.unbind(2))
+            for slot, places, each in zip(slots, positions, new, strict=True):
+                longer = torch.zeros(max(places) + 1, 2, HEADS, WIDTH).to(self.dtype)
+                longer[: len(self.held[slot][layer])] = self.held[slot][layer]
+                longer[places] = each
+                self.held[slot][layer] = longer
+
+    def mask(self, slots: list[int], length: int) -> Tensor:
+        """Some weight on every position, none behind what is in a slot."""
+        mask = torch.full((len(slots), 1, 1, length), -torch.inf)
+        for row, slot in zip(mask, slots, strict=True):
+            num_held = len(self.held[slot][0])
+            row[..., :num_held] = torch.arange(num_held) % 3
+        return mask.to(self.dtype)
+
+    def attend(self, slots: list[int], query: Tensor, layer: int = 0) -> Tensor:
+        places = self.store.find(slots, [len(self.held[slot][layer]) for slot in slots])
+        return self.store.attend(layer, query, places, self.mask(slots, places.length))
+
+    def check(self, slots: list[int], num_tokens: int = 1) -> None:
+        """Compare with plain arithmetic."""
+        query = torch.randn(len(slots), HEADS, num_tokens, WIDTH).to(self.dtype)
+        near = 1e-5 if self.dtype is torch.float32 else 0.03
+        for layer in range(LAYERS):
+            expected = []
+            for slot, row in zip(slots, query.float(), strict=True):
+                held = self.held[slot][layer].float()
+                key, value = held.permute(1, 2, 0, 3)
+                scores = row @ key.transpose(1, 2) + self.mask([slot], len(held))[0].float()
+                expected.append((scores.softmax(-1) @ value).transpose(0, 1).flatten(1))
+            attended = self.attend(slots, query, layer).float()
+            torch.testing.assert_close(attended, torch.stack(expected), atol=near, rtol=near)
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_attend_to_what_was_written(kind: type[KeyValues], dtype: torch.dtype) -> None:
+    case = Case(kind, dtype)
+    for slots in ([0, 1, 2, 3], [2, 3], [1], [3, 0], [1, 1, 1, 0, 2, 2]):
+        for num_tokens in (1, 4):
+            case.check(slots, num_tokens)
+
+
+@KINDS
+def test_positions_are_put_one_by_one_and_many_at_once(kind: type[KeyValues]) -> None:
+    case = Case(kind)
+    case.put([2, 3], [[BLOCK + i for i in range(3)], [2 * BLOCK + 1 + i for i in range(3)]])
+    case.check([1, 2, 3])
+    for position in range(BLOCK + 3, BLOCK + 6):
+        case.put([2, 1], [[position], [position - BLOCK + 4]])
+        case.check([0, 1, 2, 3])
+
+
+@KINDS
+def test_less_in_the_place_of_more(kind: type[KeyValues]) -> None:
+    case = Case(kind)
+    case.check([0, 1, 2, 3])
+    for slot, length in ((0, 9), (3, BLOCK), (1, 3 * BLOCK - 20)):
+        case.fill(slot, length)
+        case.check([0, 1, 2, 3])
+
+
+@KINDS
+def test_copies(kind: type[KeyValues]) -> None:
+    case = Case(kind)
+    for source, target in ((3, 1), (1, 2), (0, 4)):
+        case.store.copy(source, target, len(case.held[source][0]))
+        case.held[target] = list(case.held[source])
+        case.check([0, 1, 2, 3])
+
+
+@KINDS
+def test_what_is_wiped_cannot_spread(kind: type[KeyValues]) -> None:
+    """A NaN in a slot that was left stays out of what comes after it."""
+    case = Case(kind)
+    for tensor in (*case.store.keys, *case.store.values):
+        tensor[0] = torch.nan
+    case.store.wipe(0)
+    case.fill(0, 5)
+    case.check([0, 1, 2, 3])
+
+
+@KINDS
+def test_a_row_does_not_depend_on_its_company(kind: type[KeyValues]) -> None:
+    case = Case(kind, torch.bfloat16)
+    query = torch.randn(4, HEADS, 1, WIDTH).bfloat16()
+    together = case.attend([0, 1, 2, 3], query)
+    for first, end in (*pairwise(range(5)), (1, 3)):
+        alone = case.attend(list(range(first, end)), query[first:end])
+        assert torch.equal(alone, together[first:end])
