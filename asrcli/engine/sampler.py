@@ -53,17 +53,25 @@ def _num_candidates(sequence: Sequence) -> int:
 
 def _apply_rules(logits: Tensor, sequences: Rows[Sequence]) -> None:
     """Apply each rule once, to all the rows that carry it."""
-    groups: dict[tuple[LogitsRule, ...], list[int]] = defaultdict(list)
-    for row, sequence in enumerate(sequences):
-        groups[sequence.request.sampling.logits_rules].append(row)
-    for rules, rows in groups.items():
-        everything = len(rows) == len(sequences)
-        # Indexing with a list copies, so only a part of the batch pays for it.
-        part = logits if everything else logits[rows]
-        for rule in rules:
-            rule(part, [sequences[row].token_ids for row in rows])
-        if not everything:
-            logits[rows] = part
+    carried = [sequence.request.sampling.logits_rules for sequence in sequences]
+    for place in range(max(map(len, carried))):
+        groups: dict[LogitsRule, list[int]] = defaultdict(list)
+        for row, rules in enumerate(carried):
+            if place < len(rules):
+                groups[rules[place]].append(row)
+        for rule, rows in groups.items():
+            _apply(rule, logits, rows, sequences)
+
+
+def _apply(rule: LogitsRule, logits: Tensor, rows: list[int], sequences: Rows[Sequence]) -> None:
+    token_ids = [sequences[row].token_ids for row in rows]
+    first, end = rows[0], rows[-1] + 1
+    if len(rows) == end - first:
+        rule(logits[first:end], token_ids)
+        return
+    part = logits[rows]  # copies
+    rule(part, token_ids)
+    logits[rows] = part
 
 
 def _draw(logits: Tensor, sequence: Sequence) -> int:

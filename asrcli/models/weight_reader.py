@@ -14,6 +14,10 @@ from asrcli.engine.packing import pack_linear
 from asrcli.engine.quantizing import quantize_linear
 from asrcli.errors import CheckpointError
 
+MIN_STEP_WEIGHTS = 2_000_000
+"""Numbers of a map for a decode step's few rows that are worth being integers: to lay a smaller
+one's input out as integers takes longer than to read twice as many bytes of weights."""
+
 
 class WeightReader:
     """Gives a checkpoint's weights in ``dtype`` on ``device``.
@@ -38,7 +42,7 @@ class WeightReader:
         self.device = device
         self._tensors = tensors
         self._dtype = unquantized(dtype)
-        self._finish = quantize_linear if dtype is torch.int8 else pack_linear
+        self._quantizes = dtype is torch.int8
         self._prefix = prefix
 
     def has(self, name: str) -> bool:
@@ -63,6 +67,7 @@ class WeightReader:
         *names: str,
         query_scale: float = 1.0,
         without_bias: tuple[str, ...] = (),
+        in_steps: bool = False,
     ) -> Linear:
         """Affine maps of one input, stacked; packed at once, so that few plain weights are kept.
 
@@ -70,6 +75,7 @@ class WeightReader:
             query_scale: multiplies what ends in "q_proj": queries carry their 1/sqrt(head_dim).
             without_bias: ends of names that may lack a bias, which then is zeros; where none of the
                 maps has one, the stack has none either.
+            in_steps: whether what passes through is mostly the few rows of a decode step.
         """
         scales = [query_scale if name.endswith("q_proj") else 1.0 for name in names]
         weights = [
@@ -78,14 +84,18 @@ class WeightReader:
         ]
         biased = [self.has(f"{name}.bias") or not name.endswith(without_bias) for name in names]
         if not any(biased):
-            return self._finish(Linear(_stack(weights)))
+            return self._finish(Linear(_stack(weights)), in_steps)
         biases = [
             self.tensor(f"{name}.bias", scale=scale)
             if is_biased
             else self._cast(torch.zeros(len(weight)), 1.0)
             for name, scale, is_biased, weight in zip(names, scales, biased, weights, strict=True)
         ]
-        return self._finish(Linear(_stack(weights), _stack(biases)))
+        return self._finish(Linear(_stack(weights), _stack(biases)), in_steps)
+
+    def _finish(self, linear: Linear, in_steps: bool) -> Linear:
+        is_worth_it = not in_steps or linear.weight.numel() >= MIN_STEP_WEIGHTS
+        return quantize_linear(linear) if self._quantizes and is_worth_it else pack_linear(linear)
 
     def _cast(self, tensor: Tensor, scale: float) -> Tensor:
         scaled = tensor if scale == 1.0 else tensor.float() * scale

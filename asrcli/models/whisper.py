@@ -18,7 +18,7 @@ from asrcli.models import whisper_silence
 from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, ModelFiles
 from asrcli.models.context import fit_context, hints_room
 from asrcli.models.text_measures import compression_ratio
-from asrcli.models.whisper_rules import build_rules
+from asrcli.models.whisper_rules import MustReach, build_rules
 from asrcli.models.whisper_silence import STRIDE, STRIDE_FOR_LANGUAGE
 from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
@@ -64,7 +64,8 @@ class WhisperProcessor:
         self._vocabulary = vocabulary
         self._features = features
         self._settings = settings
-        self._rules: dict[tuple[str, bool, str, int], tuple[LogitsRule, ...]] = {}
+        self._rules: dict[tuple[str, bool, str], tuple[LogitsRule, ...]] = {}
+        self._must_reach: dict[int, MustReach] = {}
 
     def check(self, options: Options) -> tuple[str, ...]:
         """Refuse what the checkpoint cannot do; return what deserves a warning."""
@@ -166,10 +167,15 @@ class WhisperProcessor:
         if window.speech is not None:
             end = max(0.0, end - MAX_UNSAID)
         must_reach = round(end / TIMESTAMP_STEP)
-        key = (options.timestamps, self._detects(options), options.task, must_reach)
+        if must_reach not in self._must_reach:
+            ids = self._vocabulary
+            self._must_reach[must_reach] = MustReach(
+                must_reach, first_timestamp=ids.first_timestamp, eos=ids.eos
+            )
+        key = (options.timestamps, self._detects(options), options.task)
         if key not in self._rules:
             self._rules[key] = build_rules(self._vocabulary, self._settings, *key)
-        return self._rules[key]
+        return (self._must_reach[must_reach], *self._rules[key])
 
 
 class WhisperAdapter:

@@ -73,6 +73,30 @@ class Suppress:
                 logits[row, self._first] = NEVER
 
 
+class MustReach:
+    """Has a text go on behind the start of a segment before it has come to some time.
+
+    The model was trained to stop after the start of a segment that its 30 s cut off, since the
+    reference comes back for it. Here nobody does: it has to write it.
+
+    Args:
+        steps: of 0.02 s that a text has to come to; with 0 it may stop anywhere.
+        first_timestamp, eos: as in ``TimestampGrammar``, which comes behind this.
+    """
+
+    def __init__(self, steps: int, *, first_timestamp: int, eos: int) -> None:
+        self._end = first_timestamp + steps
+        self._first_timestamp = first_timestamp
+        self._eos = eos
+
+    def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
+        for row, produced in enumerate(token_ids):
+            last = produced[-2:]
+            begins_segment = len(last) == 2 and all(i >= self._first_timestamp for i in last)
+            if begins_segment and last[1] < self._end:
+                logits[row, self._eos] = NEVER
+
+
 class TimestampGrammar:
     """Times come in pairs, never go back, and are written where they are likelier than any text.
 
@@ -85,20 +109,11 @@ class TimestampGrammar:
         eos: id of the end; all ids below are text.
         max_initial: steps of 0.02 s that the first time may be at most.
         begin: how many forced ids come before the text.
-        must_reach: steps of 0.02 s that a text has to come to before it may stop at the start of
-            a segment; 0 lets it stop anywhere.
     """
 
     def __init__(
-        self,
-        *,
-        first_timestamp: int,
-        eos: int,
-        max_initial: int | None,
-        begin: int,
-        must_reach: int = 0,
+        self, *, first_timestamp: int, eos: int, max_initial: int | None, begin: int
     ) -> None:
-        self._must_reach = must_reach
         self._first_timestamp = first_timestamp
         self._eos = eos
         self._max_initial = max_initial
@@ -128,10 +143,6 @@ class TimestampGrammar:
         pair_is_closed = len(produced) < 2 or produced[-2] >= first
         if is_time and pair_is_closed:
             logits[first:] = NEVER
-            if len(produced) > 1 and produced[-1] - first < self._must_reach:
-                # The model was trained to stop after the start of a segment that its 30 s cut off,
-                # since the reference comes back for it. Here nobody does: it has to write it.
-                logits[self._eos] = NEVER
             return
         if is_time:
             logits[: self._eos] = NEVER
@@ -146,7 +157,6 @@ def build_rules(
     timestamps: str,
     detect: bool,
     task: str,
-    must_reach: int,
 ) -> tuple[LogitsRule, ...]:
     """The rules for one kind of request.
 
@@ -156,7 +166,6 @@ def build_rules(
         timestamps: "none" or "segment".
         detect: whether the model names the language first.
         task: what it then does with the speech.
-        must_reach: as in ``TimestampGrammar``.
     """
     rules: list[LogitsRule] = []
     begin = 0
@@ -178,7 +187,6 @@ def build_rules(
                 eos=vocabulary.eos,
                 max_initial=settings.get("max_initial_timestamp_index", 50),
                 begin=begin,
-                must_reach=must_reach,
             )
         )
     return tuple(rules)

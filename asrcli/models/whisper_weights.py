@@ -57,7 +57,7 @@ class _Layers:
             ),
             audio_positions=reader.tensor("encoder.embed_positions.weight"),
             encoder_layers=tuple(
-                EncoderLayer(**self._layer(f"encoder.layers.{index}"))
+                EncoderLayer(**self._layer(f"encoder.layers.{index}", in_steps=False))
                 for index in range(config["encoder_layers"])
             ),
             encoder_norm=reader.norm("encoder.layer_norm"),
@@ -65,35 +65,44 @@ class _Layers:
             token_positions=reader.tensor("decoder.embed_positions.weight"),
             decoder_layers=tuple(
                 DecoderLayer(
-                    **self._layer(f"decoder.layers.{index}"),
+                    **self._layer(f"decoder.layers.{index}", in_steps=True),
                     **self._audio_attention(f"decoder.layers.{index}"),
                 )
                 for index in range(config["decoder_layers"])
             ),
             decoder_norm=reader.norm("decoder.layer_norm"),
-            output=reader.linear("decoder.embed_tokens", without_bias=("embed_tokens",)),
+            output=reader.linear(
+                "decoder.embed_tokens", without_bias=("embed_tokens",), in_steps=True
+            ),
             num_heads=self._num_heads,
         )
 
-    def _layer(self, name: str) -> dict[str, Any]:
+    def _layer(self, name: str, *, in_steps: bool) -> dict[str, Any]:
         attention, reader = f"{name}.self_attn", self._reader
+        qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
         return {
             "attention_norm": reader.norm(f"{attention}_layer_norm"),
-            "qkv": self._fuse(f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj"),
-            "attention_out": self._fuse(f"{attention}.out_proj"),
+            "qkv": self._fuse(*qkv, in_steps=in_steps),
+            "attention_out": self._fuse(f"{attention}.out_proj", in_steps=in_steps),
             "feed_forward_norm": reader.norm(f"{name}.final_layer_norm"),
-            "feed_forward_in": self._fuse(f"{name}.fc1"),
-            "feed_forward_out": self._fuse(f"{name}.fc2"),
+            "feed_forward_in": self._fuse(f"{name}.fc1", in_steps=in_steps),
+            "feed_forward_out": self._fuse(f"{name}.fc2", in_steps=in_steps),
         }
 
     def _audio_attention(self, name: str) -> dict[str, Any]:
         attention = f"{name}.encoder_attn"
+        audio = (f"{attention}.k_proj", f"{attention}.v_proj")
         return {
             "audio_norm": self._reader.norm(f"{attention}_layer_norm"),
-            "audio_query": self._fuse(f"{attention}.q_proj"),
-            "audio_key_value": self._fuse(f"{attention}.k_proj", f"{attention}.v_proj"),
-            "audio_out": self._fuse(f"{attention}.out_proj"),
+            "audio_query": self._fuse(f"{attention}.q_proj", in_steps=True),
+            "audio_key_value": self._fuse(*audio, in_steps=False),
+            "audio_out": self._fuse(f"{attention}.out_proj", in_steps=True),
         }
 
-    def _fuse(self, *names: str) -> Linear:
-        return self._reader.linear(*names, query_scale=self._query_scale, without_bias=("k_proj",))
+    def _fuse(self, *names: str, in_steps: bool) -> Linear:
+        return self._reader.linear(
+            *names,
+            query_scale=self._query_scale,
+            without_bias=("k_proj",),
+            in_steps=in_steps,
+        )

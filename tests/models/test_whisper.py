@@ -134,7 +134,7 @@ def test_rows_of_equal_options_share_their_rules() -> None:
         prepare(i, window, Options(language=code)).sampling.logits_rules
         for i, code in enumerate(("en", "de"))
     ]
-    assert rules[0] is rules[1]
+    assert all(first is second for first, second in zip(*rules, strict=True))
     other = prepare(2, window, Options(language="de", timestamps="none")).sampling.logits_rules
     assert other is not rules[0]
 

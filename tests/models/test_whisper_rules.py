@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
     WhisperTimeStampLogitsProcessor,
 )
 
-from asrcli.models.whisper_rules import Preamble, Suppress, TimestampGrammar
+from asrcli.models.whisper_rules import MustReach, Preamble, Suppress, TimestampGrammar
 
 NUM_TEXT, EOS, NO_TIMESTAMPS, FIRST_TIME = 20, 20, 29, 30
 VOCABULARY = FIRST_TIME + 41  # 0.00 to 0.80 s
@@ -28,9 +28,8 @@ PROMPT = [21, 22, 26]
 
 SUPPRESS = Suppress(ALWAYS, FIRST, 0)
 ANYWHERE = 10_000  # steps: later than any time that there is
-GRAMMAR = TimestampGrammar(
-    first_timestamp=FIRST_TIME, eos=EOS, max_initial=MAX_INITIAL, begin=0, must_reach=ANYWHERE
-)
+REACH = MustReach(ANYWHERE, first_timestamp=FIRST_TIME, eos=EOS)
+GRAMMAR = TimestampGrammar(first_timestamp=FIRST_TIME, eos=EOS, max_initial=MAX_INITIAL, begin=0)
 
 
 def theirs(logits: Tensor, history: list[int]) -> Tensor:
@@ -50,6 +49,7 @@ def theirs(logits: Tensor, history: list[int]) -> Tensor:
 
 def ours(logits: Tensor, history: list[int]) -> Tensor:
     scores = logits[None].clone()
+    REACH(scores, [history])
     SUPPRESS(scores, [history])
     GRAMMAR(scores, [history])
     return scores[0]
@@ -168,6 +168,7 @@ PREAMBLE = Preamble(LANGUAGES, (TRANSCRIBE,))
 
 def apply_all(logits: Tensor, histories: list[list[int]]) -> Tensor:
     begin = PREAMBLE.length
+    REACH(logits, histories)
     PREAMBLE(logits, histories)
     Suppress(ALWAYS, FIRST, begin)(logits, histories)
     TimestampGrammar(
@@ -175,7 +176,6 @@ def apply_all(logits: Tensor, histories: list[list[int]]) -> Tensor:
         eos=EOS,
         max_initial=MAX_INITIAL,
         begin=begin,
-        must_reach=ANYWHERE,
     )(logits, histories)
     return logits
 
@@ -226,9 +226,8 @@ def test_the_preamble_without_times() -> None:
 
 @pytest.mark.parametrize(("steps", "may_stop"), [(8, False), (9, True), (10, True)])
 def test_a_text_may_stop_where_the_audio_does(steps: int, may_stop: bool) -> None:
-    grammar = TimestampGrammar(
-        first_timestamp=FIRST_TIME, eos=EOS, max_initial=None, begin=0, must_reach=9
-    )
+    history = [FIRST_TIME, 1, FIRST_TIME + steps, FIRST_TIME + steps]
     scores = random_logits(0)[None]
-    grammar(scores, [[FIRST_TIME, 1, FIRST_TIME + steps, FIRST_TIME + steps]])
+    MustReach(9, first_timestamp=FIRST_TIME, eos=EOS)(scores, [history])
+    GRAMMAR(scores, [history])
     assert (EOS in allowed(scores[0])) is may_stop
