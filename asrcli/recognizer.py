@@ -83,13 +83,13 @@ class Recognizer:
     ) -> None:
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
-        if self.device.type == "cpu":
-            keep_freed_memory()
         checkpoint = find_checkpoint(
             model, gpu=self.device.type != "cpu", reporter=reporter or _Silent()
         )
         self._name = checkpoint.name
         self._model = in_passing(lambda: _load(checkpoint, self.device, self.dtype))
+        if self.device.type == "cpu":  # from here on: what loading takes, it gives back
+            keep_freed_memory()
         self.stages = Stages()
         self._engine = _start_engine(self._model, self.device, batch_size, self.stages)
         self._attempts = Attempts(self._model, self._engine)

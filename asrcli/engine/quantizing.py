@@ -18,6 +18,7 @@ from asrcli.engine.layers import Linear
 _MOST = 127.0
 _MIDDLE = 128  # what stands for 0 in a row of uint8
 _LEAST_STEP = 1e-30  # of a row of zeros
+_ROWS_AT_ONCE = 4096
 
 # What TorchInductor compiles quantized maps to; not public, so it is asked for before it is used.
 _OPERATORS = ("qlinear_prepack", "qlinear_pointwise")
@@ -64,9 +65,14 @@ def can_quantize() -> bool:
 
 def quantize_linear(linear: Linear) -> QuantizedLinear:
     """A map with its weight in eight bits; its bias stays as it is."""
-    weight = linear.weight.float()
-    steps = (weight.abs().amax(dim=1) / _MOST).clamp_min_(_LEAST_STEP)
-    numbers = (weight / steps[:, None]).round_().to(torch.int8)
+    weight = linear.weight
+    steps = torch.empty(len(weight))
+    numbers = torch.empty(weight.shape, dtype=torch.int8)
+    for begin in range(0, len(weight), _ROWS_AT_ONCE):  # a large weight in float32 is never whole
+        part = slice(begin, begin + _ROWS_AT_ONCE)
+        rows = weight[part].float()
+        steps[part] = (rows.abs().amax(dim=1) / _MOST).clamp_min_(_LEAST_STEP)
+        numbers[part] = (rows / steps[part, None]).round_()
     packed = torch.ops.onednn.qlinear_prepack(numbers, None)
     zeros = torch.zeros(len(steps), dtype=torch.int64)
     return QuantizedLinear(packed, linear.bias, steps=steps, zeros=zeros)

@@ -80,15 +80,31 @@ def _preprocessor_config(folder: Path) -> dict[str, Any]:
     return nested if isinstance(nested, dict) else {}
 
 
-def _read_weights(paths: list[Path]) -> dict[str, Tensor]:
-    tensors: dict[str, Tensor] = {}
-    for path in paths:
-        load = _load_safetensors if path.suffix == ".safetensors" else _load_pickle
-        tensors.update(_loaded(path, load))
-    return tensors
+def _read_weights(paths: list[Path]) -> Mapping[str, Tensor]:
+    opened = [
+        _loaded(path, _load_safetensors if path.suffix == ".safetensors" else _load_pickle)
+        for path in paths
+    ]
+    return opened[0] if len(opened) == 1 else _Shards(opened)
 
 
-def _loaded(path: Path, load: Callable[[Path], dict[str, Tensor]]) -> dict[str, Tensor]:
+class _Shards(Mapping[str, "Tensor"]):
+    """The tensors of several files."""
+
+    def __init__(self, files: list[Mapping[str, Tensor]]) -> None:
+        self._files = {name: file for file in files for name in file}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._files[name][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def _loaded(path: Path, load: Callable[[Path], Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     try:
         return load(path)
     except CheckpointError:
@@ -100,11 +116,10 @@ def _loaded(path: Path, load: Callable[[Path], dict[str, Tensor]]) -> dict[str, 
         ) from error
 
 
-def _load_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors.torch import load_file
+def _load_safetensors(path: Path) -> Mapping[str, Tensor]:
+    from asrcli.models.safetensors_file import SafetensorsFile
 
-    tensors: dict[str, Tensor] = load_file(path)
-    return tensors
+    return SafetensorsFile(path)
 
 
 def _load_pickle(path: Path) -> dict[str, Tensor]:

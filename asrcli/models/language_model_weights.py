@@ -51,16 +51,16 @@ class _Layers:
 
     def read(self) -> LanguageWeights:
         config, reader = self._config, self._reader
-        embedding = f"{PREFIX}embed_tokens"
-        output = OUTPUT if reader.has(f"{OUTPUT}.weight") else embedding
+        own_output = OUTPUT if reader.has(f"{OUTPUT}.weight") else None
+        token_embedding, output = reader.embedding(f"{PREFIX}embed_tokens", own_output)
         return LanguageWeights(
-            token_embedding=reader.table(f"{embedding}.weight"),
+            token_embedding=token_embedding,
             layers=tuple(
                 self._layer(f"{PREFIX}layers.{index}.")
                 for index in range(int(config["num_hidden_layers"]))
             ),
             norm=self._norm(f"{PREFIX}norm"),
-            output=reader.linear(output, without_bias=(output,)),
+            output=output,
             num_heads=self._num_heads,
             num_key_value_heads=int(config["num_key_value_heads"]),
             head_dim=self._head_dim,

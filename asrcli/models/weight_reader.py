@@ -53,10 +53,20 @@ class WeightReader:
         """A weight, multiplied in float32 where it is to be scaled."""
         return self._cast(self._tensors[f"{self._prefix}{name}"], scale)
 
-    def table(self, name: str) -> Tensor:
-        """A weight of which single rows are looked up: on a CPU as it is stored, in the file."""
-        stored = self._tensors[f"{self._prefix}{name}"]
-        return stored if self.device.type == "cpu" else self._cast(stored, 1.0)
+    def embedding(self, name: str, output: str | None = None) -> tuple[Tensor, Linear]:
+        """What gives ids their embeddings, and the map from states to scores of all ids.
+
+        Single rows of the first are looked up: on a CPU where they are stored, in the file.
+
+        Args:
+            name: of the embedding.
+            output: name of the map, if it is not the embedding.
+        """
+        last = output or name
+        scores = self.linear(last, without_bias=(last,), in_steps=True)
+        if self.device.type == "cpu":
+            return self._tensors[f"{self._prefix}{name}.weight"], scores
+        return scores.weight if output is None else self.tensor(f"{name}.weight"), scores
 
     def norm(self, name: str) -> LayerNorm:
         """A layer norm."""

@@ -15,7 +15,7 @@ import math
 SILENCE_BEHIND = 1.0  # s of silence that are encoded as they are behind a window's audio
 CONTEXT_STEP = 0.5  # s; windows of one length are encoded together
 STRIDE, STRIDE_FOR_LANGUAGE = 8, 4  # positions of the silence behind that, of which one is encoded
-LONGEST = 29  # s; beyond, too little is spared to leave anything out
+LONGEST = 29.0  # s; beyond, too little is spared to leave anything out
 FRAMES_PER_SECOND = 100
 
 

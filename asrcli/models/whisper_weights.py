@@ -46,6 +46,7 @@ class _Layers:
 
     def read(self) -> EncoderDecoderWeights:
         config, reader = self._config, self._reader
+        token_embedding, output = reader.embedding("decoder.embed_tokens")
         return EncoderDecoderWeights(
             convolutions=tuple(
                 (
@@ -61,7 +62,7 @@ class _Layers:
                 for index in range(config["encoder_layers"])
             ),
             encoder_norm=reader.norm("encoder.layer_norm"),
-            token_embedding=reader.table("decoder.embed_tokens.weight"),
+            token_embedding=token_embedding,
             token_positions=reader.tensor("decoder.embed_positions.weight"),
             decoder_layers=tuple(
                 DecoderLayer(
@@ -71,9 +72,7 @@ class _Layers:
                 for index in range(config["decoder_layers"])
             ),
             decoder_norm=reader.norm("decoder.layer_norm"),
-            output=reader.linear(
-                "decoder.embed_tokens", without_bias=("embed_tokens",), in_steps=True
-            ),
+            output=output,
             num_heads=self._num_heads,
         )
 

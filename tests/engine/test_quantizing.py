@@ -89,7 +89,9 @@ def test_maps_of_few_rows_stay_as_they_are_unless_they_are_large() -> None:
     assert not is_quantized("small", in_steps=True)
     assert is_quantized("large", in_steps=True)
     assert reader.tensor("small.weight").dtype is unquantized(torch.int8)
-    assert reader.table("small.weight") is tensors["small.weight"]  # looked up in the file
+    embedding, output = reader.embedding("large")
+    assert embedding is tensors["large.weight"]  # looked up where it is stored
+    assert isinstance(output, QuantizedLinear)
 
 
 def test_where_integers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
