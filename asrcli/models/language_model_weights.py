@@ -14,7 +14,7 @@ from asrcli.errors import CheckpointError
 from asrcli.models.weight_reader import WeightReader
 
 PREFIX = "model.language_model."
-OUTPUT = "lm_head"
+OUTPUT = "lm_head.weight"
 
 
 def read_language_model(
@@ -51,7 +51,7 @@ class _Layers:
 
     def read(self) -> LanguageWeights:
         config, reader = self._config, self._reader
-        own_output = OUTPUT if reader.has(f"{OUTPUT}.weight") else None
+        own_output = OUTPUT.removesuffix(".weight") if reader.has(OUTPUT) else None
         token_embedding, output = reader.embedding(f"{PREFIX}embed_tokens", own_output)
         return LanguageWeights(
             token_embedding=token_embedding,

@@ -110,7 +110,14 @@ def test_requests(kind: str, options: Options) -> None:
 
 @pytest.mark.parametrize(
     ("duration", "num_frames", "max_new_tokens"),
-    [(0.3, 150, 34), (5.0, 600, 105), (5.1, 650, 106), (24.0, 2500, 390), (24.1, 3000, 445)],
+    [
+        (0.3, 150, 34),
+        (5.0, 600, 105),
+        (5.1, 650, 106),
+        (24.0, 2500, 390),
+        (28.0, 2900, 445),
+        (28.1, 3000, 445),
+    ],
 )
 def test_short_windows_spare_silence(duration: float, num_frames: int, max_new_tokens: int) -> None:
     """A second stays behind the audio, in steps of half a second; no feature changes."""
