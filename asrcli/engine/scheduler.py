@@ -95,7 +95,7 @@ class Sequence:
 
 
 class Scheduler:
-    """Admits waiting sequences, first come first served, and keeps the live slots together.
+    """Admits waiting sequences, mostly first come first served, and keeps the live slots together.
 
     Args:
         num_slots: rows at most.
@@ -116,8 +116,15 @@ class Scheduler:
         self.heard: list[Sequence] = []  # leads; the audio of heard[i] is in audio slot i
 
     def add(self, sequence: Sequence) -> None:
-        """Put a sequence at the end of the queue."""
-        self.waiting.append(sequence)
+        """Put a sequence at the end of the queue; one that is heard again goes ahead of all.
+
+        Its beams then run beside other rows, and not by themselves at the end; and what was encoded
+        of it is not kept for longer than it has to be.
+        """
+        if sequence.request.audio is not None:
+            self.waiting.appendleft(sequence)
+        else:
+            self.waiting.append(sequence)
 
     def admit(self, at_most: int, max_prompt_tokens: int | None = None) -> list[Sequence]:
         """Give free slots to those who wait; they stand behind the running.

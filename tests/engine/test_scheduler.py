@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asrcli.engine.audio import EncodedAudio
 from asrcli.engine.request import Hypothesis
 from asrcli.engine.scheduler import Scheduler, Sequence, Status
 from tests.engine.tiny_network import build_request
@@ -114,6 +117,19 @@ def test_shrinking_starts_again_ahead_of_those_who_wait() -> None:
         request_id=0, token_ids=(), logprobs=(), finish_reason=None
     )
     assert scheduler.admit(4) == sequences[:2]
+
+
+def test_what_is_heard_again_goes_ahead_of_those_who_wait() -> None:
+    scheduler = Scheduler(1)
+    first, second, third = (sequence() for _ in range(3))
+    again = replace(REQUEST, audio=EncodedAudio(torch.zeros(1, 2, 3)))
+    heard_before = Sequence(again, Future[Hypothesis]())
+    for each in (first, second):
+        scheduler.add(each)
+    scheduler.admit(1)
+    for each in (third, heard_before):
+        scheduler.add(each)
+    assert list(scheduler.waiting) == [heard_before, second, third]
 
 
 def test_length_counts_prompt_and_new_ids() -> None:
