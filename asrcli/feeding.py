@@ -20,6 +20,7 @@ from asrcli.audio.clips import ClipSelector, selected_duration
 from asrcli.audio.reading import MIN_DURATION, SAMPLING_RATE, open_audio
 from asrcli.audio.sources import Reading, Source
 from asrcli.backends.base import Backend, Recognition
+from asrcli.compute_threads import one_thread
 from asrcli.errors import AudioError
 from asrcli.options import Options
 from asrcli.stages import Stages
@@ -176,6 +177,10 @@ class Feeder:
 
     def _submit_all(self, recording: Recording, windows: Iterator[Window]) -> None:
         previous = ""
+        # Whoever waits for a pipe computes nothing meanwhile.
+        path = recording.source.path
+        if path is not None and path.is_file():
+            windows = _in_one_thread(windows)
         for window in windows:
             if len(window.samples) < MIN_SAMPLES:
                 recording.too_short.append((window.start, window.end))
@@ -213,6 +218,15 @@ class Feeder:
             recording.done = max(recording.done, end)
         if self._progress is not None and duration > 0:
             self._progress.advance(recording.source, duration)
+
+
+def _in_one_thread(windows: Iterator[Window]) -> Iterator[Window]:
+    while True:
+        with one_thread():
+            window = next(windows, None)
+        if window is None:
+            return
+        yield window
 
 
 def _carry_on(previous: str, future: Future[Recognition]) -> str:

@@ -14,7 +14,7 @@ import torch
 
 from asrcli import cli
 from asrcli.audio.vad import CONTEXT_SAMPLES, FRAME_SAMPLES, load_detector
-from asrcli.compute_threads import in_passing, one_thread
+from asrcli.compute_threads import give_way, in_passing, lead_team, one_thread
 from asrcli.models.base import Checkpoint
 from tests.cli.runs import SAMPLES
 
@@ -90,3 +90,36 @@ def test_threads_wait_briefly_unless_the_user_says_otherwise(
     monkeypatch.setenv(variable, value)
     cli._wait_briefly()
     assert os.environ.get("GOMP_SPINCOUNT") == expected
+
+
+def test_a_team_leaves_a_core_to_each_that_computes_alone() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def compute_alone() -> None:
+        with one_thread(), one_thread():  # one thread, however deep
+            begun.set()
+            assert go_on.wait(10)
+
+    def sizes() -> list[int]:
+        found = []
+        give_way()  # no team yet: nothing changes
+        found.append(torch.get_num_threads())
+        lead_team(3)
+        for num_beside in (0, 1, 0):
+            helper = threading.Thread(target=compute_alone)
+            if num_beside:
+                helper.start()
+                assert begun.wait(10)
+            give_way()
+            found.append(torch.get_num_threads())
+            if num_beside:
+                go_on.set()
+                helper.join()
+        lead_team(1)
+        with one_thread():
+            give_way()
+            found.append(torch.get_num_threads())  # never less than one
+        return found
+
+    before = torch.get_num_threads()
+    assert in_passing(sizes) == [before, 3, 2, 3, 1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from asrcli.compute_threads import give_way, lead_team
 from asrcli.engine.loops import CHECK_STEP, find_loop
 from asrcli.engine.runner import release
 from asrcli.engine.sampler import sample
@@ -86,7 +87,7 @@ class Engine:
             self._thread.start()
 
     def _run(self) -> None:
-        torch.set_num_threads(self._num_threads)  # whatever others have set for themselves
+        lead_team(self._num_threads)
         while self._wait_for_work():
             self.step()
         for sequence in (*self.scheduler.running, *self.scheduler.waiting):
@@ -101,6 +102,7 @@ class Engine:
     @torch.inference_mode()
     def step(self) -> None:
         """Let newcomers in, then take every running row one id further."""
+        give_way()
         try:
             with self._changed:
                 newcomers = self.scheduler.admit(self.max_prefill, self.max_prefill_tokens)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from asrcli.compute_threads import give_way
 from asrcli.engine.audio import EncodedAudio, join
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.runner import round_up
@@ -124,6 +125,7 @@ class SlotRunner:
 
     def _encode(self, batch: Rows[Sequence]) -> EncodedAudio:
         """What the encoder makes of a batch, or has made of it before."""
+        give_way()
         known = [each.request.audio for each in batch if each.request.audio is not None]
         if known:
             return join(known)
