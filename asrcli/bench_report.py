@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from asrcli.bench import other_seconds
 from asrcli.stages import STAGES
 
 if TYPE_CHECKING:
-    from asrcli.bench import Measurement, Round
+    from asrcli.bench import Machine, Measurement, Round
     from asrcli.peers import PeerMeasurement
 
 _MEANINGS = {
@@ -35,11 +36,7 @@ def render_table(found: Measurement, peer: PeerMeasurement | None = None) -> str
         ("first text", _seconds(round.first_text)),
         ("tokens", f"{round.num_tokens / round.seconds:.0f} a second"),
         ("peak memory", _memory(found.peak_memory)),
-        (
-            "machine",
-            f"{found.machine.flops / 1e9:.0f} GFLOP/s in products, "
-            f"{found.machine.bandwidth / 1e9:.1f} GB/s read",
-        ),
+        ("machine", _machine(found.machine)),
         ("of the limit", _percent(_share(round))),
         ("", ""),
         ("stage", f"{'seconds':>9}  {'of the run':>10}  {'real-time factor':>16}"),
@@ -67,7 +64,7 @@ def render_json(found: Measurement, peer: PeerMeasurement | None = None) -> str:
         "model": found.description,
         "num_files": found.num_files,
         "peak_memory": found.peak_memory,
-        "machine": {"flops": found.machine.flops, "bandwidth": found.machine.bandwidth},
+        "machine": asdict(found.machine),
         "median": _values(found.median),
         "rounds": [_values(round) for round in found.rounds],
     }
@@ -103,6 +100,12 @@ def _stages(round: Round) -> dict[str, float]:
 def _share(round: Round) -> float | None:
     """How much of the run the machine's limit demands."""
     return None if round.bound is None else round.bound / round.seconds
+
+
+def _machine(machine: Machine) -> str:
+    by_integers = "" if machine.map_ops is None else f"{machine.map_ops / 1e9:.0f} by integers, "
+    products = f"{machine.flops / 1e9:.0f} GFLOP/s in products, {by_integers}"
+    return f"{products}{machine.bandwidth / 1e9:.1f} GB/s read"
 
 
 def _percent(share: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 from asrcli.audio.sources import expand
 from asrcli.bench import (
+    Cost,
     Machine,
     Measurement,
     Round,
@@ -20,8 +22,11 @@ from asrcli.bench import (
     measure_machine,
     num_weights,
     other_seconds,
+    weight_bytes,
 )
 from asrcli.bench_report import render_json, render_table
+from asrcli.engine.layers import Linear
+from asrcli.engine.quantizing import can_quantize, quantize_linear
 from asrcli.errors import AudioError, UsageError
 from asrcli.options import Options
 from asrcli.peers import PeerMeasurement, check_peer
@@ -206,3 +211,23 @@ def test_a_recording_that_cannot_be_read(whisper_base: Recognizer, tmp_path: Pat
 def test_the_built_in_clip_is_the_sample() -> None:
     clip = Path(__file__).parents[1] / "asrcli" / "clips" / "english.flac"
     assert clip.read_bytes() == (SAMPLES / "english-long-awb.flac").read_bytes()
+
+
+def test_integers_have_a_speed_of_their_own() -> None:
+    cost = Cost(map_ops=100, flops=30, num_bytes=8)
+    assert cost.seconds(Machine(flops=10.0, bandwidth=4.0)) == 10.0 + 3.0 + 2.0
+    machine = Machine(flops=10.0, bandwidth=4.0, map_ops=50.0)
+    assert cost.seconds(machine) == 2.0 + 3.0 + 2.0
+    found = replace(measurement(a_round(1.0)), machine=replace(machine, flops=5e9, map_ops=9e9))
+    assert "5 GFLOP/s in products, 9 by integers, 0.0 GB/s read" in render_table(found)
+    assert json.loads(render_json(found))["machine"]["map_ops"] == 9e9
+
+
+@pytest.mark.skipif(not can_quantize(), reason="this CPU does not multiply eight bits exactly")
+def test_the_machine_by_integers() -> None:
+    machine = measure_machine(torch.device("cpu"), torch.int8)
+    assert machine.map_ops is not None
+    assert machine.map_ops > 0
+    maps = (quantize_linear(Linear(torch.ones(3, 5))), Linear(torch.ones(2, 2)))
+    assert num_weights(maps) == 15 + 4
+    assert weight_bytes(maps) == 15 + 4 * 4

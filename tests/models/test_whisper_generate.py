@@ -17,6 +17,7 @@ from transformers.models.whisper.english_normalizer import BasicTextNormalizer
 
 from asrcli.engine.encoder_decoder import EncoderDecoder
 from asrcli.engine.loop import Engine
+from asrcli.engine.quantizing import can_quantize
 from asrcli.engine.slot_runner import SlotRunner
 from asrcli.models.base import Checkpoint
 from asrcli.options import Options
@@ -228,3 +229,13 @@ def test_word_error_rate_in_either_dtype(
     assert exact_rate <= 0.04, exact
     assert abs(coarse_rate - exact_rate) <= 0.01, coarse
     assert word_error_rate(exact, coarse) <= 0.02, (exact, coarse)
+
+
+@pytest.mark.skipif(not can_quantize(), reason="this CPU does not multiply eight bits exactly")
+def test_word_error_rate_by_integers(base_checkpoint: Checkpoint, speech: list[Sentence]) -> None:
+    with Recognizer(str(base_checkpoint.path), device="cpu", dtype="int8") as recognizer:
+        assert " int8 " in f"{recognizer.description} "
+        texts = texts_of(recognizer, speech)
+        again = texts_of(recognizer, speech[::-1])[::-1]
+    assert word_error_rate([sentence.text for sentence in speech], texts) <= 0.04, texts
+    assert again == texts
