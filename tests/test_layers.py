@@ -34,13 +34,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audio": {"errors", "compute_threads"},
     "words": set(),
     "windows": {"audio", "transcript", "words"},
-    "engine": {"errors", "stages"},
+    "engine": {"errors", "stages", "compute_threads"},
     "models": {
         "engine", "windows", "transcript", "options", "errors", "languages", "audio.reading",
     },
     "backends.base": {"options", "transcript", "windows"},
     "backends": {"backends.base", "recognizer", "errors"},
-    "feeding": {"audio", "windows", "backends.base", "options", "errors", "stages"},
+    "feeding": {
+        "audio", "windows", "backends.base", "options", "errors", "stages", "compute_threads",
+    },
     "pipeline": {
         "feeding", "audio", "windows", "backends", "options", "transcript", "errors", "stages",
     },
