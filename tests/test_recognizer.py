@@ -39,7 +39,7 @@ def recognise(recognizer: Recognizer, window: Window, options: Options) -> Recog
 def test_it_is_a_backend(whisper_base: Recognizer) -> None:
     backend: Backend = whisper_base
     assert backend.name == "whisper:base"
-    assert backend.window_duration(Options()) == 26.5
+    assert backend.window_duration(Options()) == 29.0
     assert backend.max_in_flight(Options()) == 32
     assert whisper_base.description.startswith("whisper:base · cpu · float32 · ")
 

@@ -47,7 +47,7 @@ class WhisperProcessor:
     """Windows and options to requests."""
 
     max_duration = 30.0
-    default_duration = 26.5  # with less room behind the last word, more is encoded in vain
+    default_duration = 29.0  # a second of silence behind a last word
     detection: Detection = "recording"
 
     def __init__(
