@@ -28,7 +28,8 @@ class Bags(Places):
         key_rows, value_rows: int32, the rows of all bags. Behind what a row attends to they name
             its last ones again: such positions are masked, and what is at hand costs little.
         key_bags, value_bags: int32, where each bag begins in these. There is a bag for each row,
-            head and block of positions, and one for each row and head.
+            head and block of positions, and one for each row and head; of queries that share a
+            head, one for each, next to each other: what one has read is at hand for the others.
     """
 
     key_rows: Tensor
@@ -72,14 +73,16 @@ class BaggedKeyValues(KeyValues):
         last = torch.tensor(lengths).clamp_min(1)[:, None, None] - 1
         blocks = torch.arange(plain.length // BLOCK).minimum(last // BLOCK)
         blocks = places[..., None] * self.shape.num_blocks + blocks  # [rows, heads, blocks]
-        key_rows = blocks[..., None] * width + torch.arange(width)
+        # [rows, heads, blocks, sharing, width] and [rows, heads, sharing, positions]
+        key_rows = _repeat(blocks[..., None] * width + torch.arange(width), self.shape.num_sharing)
         value_rows = places[..., None] * self.shape.room + torch.arange(plain.length).minimum(last)
+        value_rows = _repeat(value_rows, self.shape.num_sharing)
         return Bags(
             plain.slots,
             plain.length,
-            key_rows.int().view(-1),
+            key_rows.int().reshape(-1),
             torch.arange(0, key_rows.numel(), width, dtype=torch.int32),
-            value_rows.int().view(-1),
+            value_rows.int().reshape(-1),
             torch.arange(0, value_rows.numel(), plain.length, dtype=torch.int32),
         )
 
@@ -95,9 +98,12 @@ class BaggedKeyValues(KeyValues):
             attended = torch.matmul(weights, values[places.slots, :, : places.length])
             return attended.transpose(1, 2).flatten(2)
         assert isinstance(places, Bags)
-        by = query.expand(-1, -1, num_blocks, -1).reshape(-1)
+        split = self.shape.num_heads, self.shape.num_sharing
+        query = query.reshape(num_rows, *split, width)
+        by = query[:, :, None].expand(-1, -1, num_blocks, -1, -1).reshape(-1)
         scores = _sum_bags(keys.view(-1, BLOCK), places.key_rows, places.key_bags, by)
-        scores = scores.view(num_rows, num_heads, 1, -1).add_(mask)
+        scores = scores.view(num_rows, split[0], num_blocks, split[1], BLOCK)
+        scores = scores.transpose(2, 3).reshape(num_rows, *split, -1).add_(mask)
         by = torch.softmax(scores, dim=-1).view(-1)
         attended = _sum_bags(values.view(-1, width), places.value_rows, places.value_bags, by)
         return attended.view(num_rows, 1, num_heads * width)
@@ -105,6 +111,11 @@ class BaggedKeyValues(KeyValues):
     def _copy_keys(self, keys: Tensor, source: int, target: int, length: int) -> None:
         num_blocks = -(-length // BLOCK)
         keys[target, :, :num_blocks] = keys[source, :, :num_blocks]
+
+
+def _repeat(rows: Tensor, num_times: int) -> Tensor:
+    """[..., n] to [..., num_times, n]."""
+    return rows[..., None, :].expand(*rows.shape[:-1], num_times, -1)
 
 
 def _sum_bags(table: Tensor, rows: Tensor, bags: Tensor, by: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from asrcli.engine.layers import Linear, RmsNorm
 from asrcli.engine.packing import pack
+from asrcli.engine.runner import round_up
 from asrcli.engine.token_cache import TokenCache, TokenShape
 
 QUERIES_AT_ONCE = 256  # of a prompt: bounds the memory of the scores of a long one
@@ -90,6 +91,7 @@ class DecoderOnly:
             num_layers=len(weights.layers),
             num_heads=weights.num_key_value_heads,
             head_dim=weights.head_dim,
+            num_sharing=weights.num_heads // weights.num_key_value_heads,
         )
 
     def encode(self, features: Sequence[Tensor]) -> list[Tensor]:
@@ -127,11 +129,10 @@ class DecoderOnly:
             begin = 0
             for row, length in enumerate(lengths, start=first_row):
                 part = slice(begin, begin + length)
+                cache.held.fill(index, slice(row, row + 1), key[None, part], value[None, part])
                 # In one piece: products of slices would copy them again, and slowly.
                 keys = key[part].transpose(0, 1).contiguous()
                 values = value[part].transpose(0, 1).contiguous()
-                cache.keys[index][row, :, :length] = keys
-                cache.values[index][row, :, :length] = values
                 attended.append(self._attend_prompt(query[part], keys, values))
                 begin += length
             attention = torch.cat(attended)
@@ -141,40 +142,34 @@ class DecoderOnly:
             states = states + _feed_forward(layer, states)
         return self.weights.norm(states)
 
-    def decode(self, token_ids: Tensor, positions: Tensor, cache: TokenCache, room: int) -> Tensor:
+    def decode(self, token_ids: Tensor, lengths: Sequence[int], cache: TokenCache) -> Tensor:
         """Take one id into each of the rows 0 to n - 1.
 
         Args:
             token_ids: [num_rows].
-            positions: [num_rows], the place of each id in its row.
+            lengths: ids in each row then; the new one is the last.
             cache: where keys and values are kept.
-            room: positions that matter, at least the largest position + 1.
 
         Returns:
             States [num_rows, width], for ``logits``.
         """
         num_rows = len(token_ids)
-        if self.device.type == "cpu":  # a product of a slice would copy it, which takes longer
-            room = cache.room
-        rows = torch.arange(num_rows, device=self.device)
-        hidden = torch.arange(room, device=self.device) > positions[:, None]
-        mask = torch.zeros(num_rows, room, device=self.device, dtype=self.dtype)
+        rows = torch.arange(num_rows, device=self.device)[:, None]
+        positions = torch.tensor(lengths, device=self.device)[:, None] - 1
+        # Few lengths, or where the rows lie would be worked out anew in every step.
+        known = cache.held.find(
+            list(range(num_rows)), [round_up(length, cache.room) for length in lengths]
+        )
+        hidden = torch.arange(known.length, device=self.device) > positions
+        mask = torch.zeros(hidden.shape, device=self.device, dtype=self.dtype)
         mask = mask.masked_fill_(hidden, -torch.inf)[:, None, None]
-        rotation = self._rotation(positions)
-        groups = self.weights.num_heads // self.weights.num_key_value_heads
+        rotation = self._rotation(positions[:, 0])
         states = self.embed(token_ids)
         for index, layer in enumerate(self.weights.layers):
             query, key, value = self._project(layer, states, rotation)
-            cache.keys[index][rows, :, positions] = key
-            cache.values[index][rows, :, positions] = value
-            # The queries of a group stand where those of one head would: no key is repeated.
-            attended = _attend_step(
-                query.view(num_rows, self.weights.num_key_value_heads, groups, -1),
-                cache.keys[index][:num_rows, :, :room],
-                cache.values[index][:num_rows, :, :room],
-                mask,
-            )
-            states = states + layer.attention_out(attended.flatten(1))
+            cache.held.put(index, rows, positions, key[:, None], value[:, None])
+            attended = cache.held.attend(index, query[:, :, None], known, mask)
+            states = states + layer.attention_out(attended[:, 0])
             states = states + _feed_forward(layer, states)
         return self.weights.norm(states)
 
@@ -225,23 +220,6 @@ class DecoderOnly:
             mixed = torch.matmul(weights, values[:, :end]).view(heads, -1, head_dim)
             attended[begin:end] = mixed.transpose(0, 1).flatten(1)
         return attended
-
-
-def _attend_step(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Attention of one id of each row, the way that is fastest on the device.
-
-    Args:
-        query: [num_rows, kv heads, heads in a group, head_dim], scaled already.
-        keys, values: [num_rows, kv heads, room, head_dim].
-        mask: 0 or minus infinity, [num_rows, 1, 1, room].
-
-    Returns:
-        Of the shape of ``query``.
-    """
-    if query.device.type != "cpu":
-        return F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=1.0)
-    scores = torch.matmul(query, keys.transpose(2, 3))
-    return torch.matmul(torch.softmax(scores + mask, dim=-1), values)
 
 
 def _rotate(states: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:

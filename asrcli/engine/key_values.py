@@ -1,14 +1,14 @@
-"""Keys and values in slots, and attention to them: the plain way, by products of matrices."""
+"""Keys and values in slots, and attention to them: the plain way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Rows
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F  # noqa: N812  (the field's name for it)
 from torch import Tensor
 
-from asrcli.engine.layers import attend
 from asrcli.engine.zeros import sparse_zeros
 
 BLOCK = 128  # positions that room is counted in
@@ -23,12 +23,14 @@ class StoreShape:
         num_heads: heads of the keys and values.
         head_dim: width of a head.
         num_positions: that a slot holds at most.
+        num_sharing: heads of the queries, one behind the other, that share a head of these.
     """
 
     num_layers: int
     num_heads: int
     head_dim: int
     num_positions: int
+    num_sharing: int = 1
 
     @property
     def num_blocks(self) -> int:
@@ -70,17 +72,34 @@ class KeyValues:
     ) -> None:
         self.shape = shape
         self.device = device
+        self.dtype = dtype
+        self.num_slots = 0
         self._found: tuple[Rows[int], Rows[int], Places] | None = None
+        nothing = torch.zeros(0, device=device, dtype=dtype)
+        self.keys = [nothing] * shape.num_layers
+        self.values = [nothing] * shape.num_layers
+        self.resize(num_slots, shape.num_positions, 0)
 
-        def allocate(*sizes: int) -> list[Tensor]:
-            # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
-            sizes = (num_slots, shape.num_heads, *sizes)
-            return [
-                sparse_zeros(*sizes, device=device, dtype=dtype) for _ in range(shape.num_layers)
-            ]
+    def resize(self, num_slots: int, num_positions: int, num_kept: int) -> None:
+        """Have so many slots, of so many positions at most.
 
-        self.keys = allocate(*self._key_sizes())
-        self.values = allocate(shape.room, shape.head_dim)
+        Args:
+            num_kept: slots, from the first, whose content stays, as far as there is room for it.
+        """
+        self.shape = replace(self.shape, num_positions=num_positions)
+        self.num_slots, self._found = num_slots, None
+        value_sizes = self.shape.room, self.shape.head_dim
+        # Layer by layer: never are two whole stores in memory.
+        for tensors, sizes in ((self.keys, self._key_sizes()), (self.values, value_sizes)):
+            for layer, old in enumerate(tensors):
+                # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
+                new = sparse_zeros(
+                    num_slots, self.shape.num_heads, *sizes, device=self.device, dtype=self.dtype
+                )
+                if num_kept:
+                    kept = min(old.shape[2], new.shape[2])  # positions, or blocks of them
+                    new[:num_kept, :, :kept] = old[:num_kept, :, :kept]
+                tensors[layer] = new
 
     def _key_sizes(self) -> tuple[int, ...]:
         return self.shape.room, self.shape.head_dim
@@ -127,15 +146,20 @@ class KeyValues:
         """Attention of some rows.
 
         Args:
-            query: [num_rows, num_heads, num_tokens, head_dim], scaled already.
+            query: [num_rows, num_heads * num_sharing, num_tokens, head_dim], scaled already; one
+                token where heads share.
             mask: added to the scores, minus infinity where nothing is to be seen; broadcast to
                 [num_rows, num_heads, num_tokens, length].
 
         Returns:
-            [num_rows, num_tokens, num_heads * head_dim].
+            [num_rows, num_tokens, num_heads * num_sharing * head_dim].
         """
-        keys = self.keys[layer][places.slots, :, : places.length].transpose(2, 3)
-        return attend(query, keys, self.values[layer][places.slots, :, : places.length], mask)
+        keys = self.keys[layer][places.slots, :, : places.length]
+        values = self.values[layer][places.slots, :, : places.length]
+        # Queries that share a head stand where tokens would: no key is repeated.
+        shared = query.reshape(len(query), self.shape.num_heads, -1, self.shape.head_dim)
+        attended = F.scaled_dot_product_attention(shared, keys, values, mask, scale=1.0)
+        return attended.reshape(query.shape).transpose(1, 2).flatten(2)
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copy the first positions of slot ``source`` over those of slot ``target``."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asrcli.engine.request import Request
 
 
-NEED_STEP = 64  # tokens
+NEED_STEP = 128  # tokens; keys lie in blocks of so many
 
 
 class Status(Enum):

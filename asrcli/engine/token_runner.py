@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from asrcli.engine.runner import round_up
 from asrcli.engine.token_cache import TokenCache, TokenShape
 from asrcli.errors import EngineError
 from asrcli.stages import Stages
@@ -30,9 +29,7 @@ class SplicingNetwork(Protocol):
     def prefill(
         self, prompts: Tensor, lengths: Rows[int], cache: TokenCache, first_row: int
     ) -> Tensor: ...
-    def decode(
-        self, token_ids: Tensor, positions: Tensor, cache: TokenCache, room: int
-    ) -> Tensor: ...
+    def decode(self, token_ids: Tensor, lengths: Rows[int], cache: TokenCache) -> Tensor: ...
     def logits(self, states: Tensor) -> Tensor: ...
 
 
@@ -89,13 +86,11 @@ class TokenRunner:
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row; see ``Runner``."""
         device = self.network.device
-        last = [sequence.length - 1 for sequence in running]
-        room = round_up(max(last) + 1, self.cache.room)
         token_ids = torch.tensor([sequence.token_ids[-1] for sequence in running], device=device)
-        positions = torch.tensor(last, device=device)
-        self.stages.count(steps=1, tokens=len(last), read_positions=len(last) * room)
+        lengths = [sequence.length for sequence in running]
+        self.stages.count(steps=1, tokens=len(lengths), read_positions=sum(lengths))
         with self.stages.measure("decode"):
-            return self.network.logits(self.network.decode(token_ids, positions, self.cache, room))
+            return self.network.logits(self.network.decode(token_ids, lengths, self.cache))
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids over another slot."""
@@ -123,7 +118,7 @@ class TokenRunner:
 
     def _make_room(self, num_live: int, num_rows: int, room: int) -> None:
         """Have rows of that room; twice as many as before where more are wanted, to copy seldom."""
-        num_allocated = len(self.cache.keys[0])
+        num_allocated = self.cache.num_rows
         if num_rows > num_allocated or room != self.cache.room:
             most = min(self.num_slots, max(num_rows, self.max_tokens // room))
             wanted = num_allocated if num_rows <= num_allocated else max(num_rows, 2 * num_live)

@@ -74,7 +74,8 @@ def main() -> None:
             spent, audio = run.duration - clip.duration, duration * num_copies
             print(
                 f"| {num_copies * len(arguments.files)} | {formats} | {audio / 60:.1f} min |"
-                f" {spent:.1f} s | {1000 * spent / audio:.2f} ms | {run.peak_memory / 1e6:.0f} MB |",
+                f" {spent:.1f} s | {1000 * spent / audio:.2f} ms |"
+                f" {run.peak_memory / 1e6:.0f} MB |",
                 flush=True,
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -101,6 +102,53 @@ def test_less_in_the_place_of_more(kind: type[KeyValues]) -> None:
     for slot, length in ((0, 9), (3, BLOCK), (1, 3 * BLOCK - 20)):
         case.fill(slot, length)
         case.check([0, 1, 2, 3])
+
+
+@KINDS
+@pytest.mark.parametrize(("num_slots", "num_blocks"), [(7, 3), (4, 5), (9, 8)])
+def test_another_size_keeps_what_is_there(
+    kind: type[KeyValues], num_slots: int, num_blocks: int
+) -> None:
+    case = Case(kind)
+    case.store.find([0, 1], [BLOCK, BLOCK])  # which is not to be remembered
+    case.store.resize(num_slots, num_blocks * BLOCK, 4)
+    assert (case.store.num_slots, case.store.shape.room) == (num_slots, num_blocks * BLOCK)
+    case.check([0, 1, 2, 3])
+    case.fill(num_slots - 1, 3 * BLOCK)
+    case.check([num_slots - 1, 0])
+
+
+@KINDS
+def test_less_room_keeps_the_first_positions(kind: type[KeyValues]) -> None:
+    case = Case(kind)
+    case.store.resize(2, BLOCK, 2)
+    case.held[0] = [each[:BLOCK] for each in case.held[0]]
+    case.check([0, 1])
+    case.put([1], [[7]])
+    case.check([0, 1])
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("num_sharing", [2, 7])
+def test_queries_share_heads(kind: type[KeyValues], dtype: torch.dtype, num_sharing: int) -> None:
+    """Those that follow each other have one head's keys and values, as if these were repeated."""
+    case, repeated = Case(kind, dtype), Case(kind, dtype)
+    shape = replace(SHAPE, num_sharing=num_sharing)
+    case.store = kind(shape, SLOTS, torch.device("cpu"), dtype)
+    shape = replace(SHAPE, num_heads=num_sharing * HEADS)
+    repeated.store = kind(shape, SLOTS, torch.device("cpu"), dtype)
+    for slot, held in case.held.items():
+        for layer, written in enumerate(held):
+            case.store.fill(layer, slice(slot, slot + 1), *written[None].unbind(2))
+            many = written[None].repeat_interleave(num_sharing, dim=3)
+            repeated.store.fill(layer, slice(slot, slot + 1), *many.unbind(2))
+    query = torch.randn(4, HEADS * num_sharing, 1, WIDTH).to(dtype)
+    near = 1e-5 if dtype is torch.float32 else 0.03
+    for slots in ([0, 1, 2, 3], [3, 0, 1, 1]):
+        found, expected = case.attend(slots, query), repeated.attend(slots, query)
+        assert found.shape == (4, 1, HEADS * num_sharing * WIDTH)
+        torch.testing.assert_close(found, expected, atol=near, rtol=near)
 
 
 @KINDS

@@ -132,13 +132,13 @@ class WatchedDecoderOnly:
         self._watch("prefill", len(prompts), first_row + len(lengths), cache)
         return self.network.prefill(prompts, lengths, cache, first_row)
 
-    def decode(self, token_ids: Tensor, positions: Tensor, cache: TokenCache, room: int) -> Tensor:
+    def decode(self, token_ids: Tensor, lengths: Sequence[int], cache: TokenCache) -> Tensor:
         self._watch("decode", len(token_ids), len(token_ids), cache)
-        return self.network.decode(token_ids, positions, cache, room)
+        return self.network.decode(token_ids, lengths, cache)
 
     def _watch(self, what: str, amount: int, num_rows: int, cache: TokenCache) -> None:
         error = self.fault(num_rows)
         if error is not None:
             raise error
         self.log.append((what, amount))
-        self.most_tokens = max(self.most_tokens, cache.keys[0].shape[0] * cache.keys[0].shape[2])
+        self.most_tokens = max(self.most_tokens, cache.num_rows * cache.room)
