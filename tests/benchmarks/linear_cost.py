@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ def _run(files: list[Path], num_copies: int, formats: str, model: str) -> Run:
         talks.mkdir()
         for copy in range(num_copies):
             for index, file in enumerate(files):
-                (talks / f"{copy:04}-{index:04}{file.suffix}").symlink_to(file.resolve())
+                shutil.copy(file, talks / f"{copy:04}-{index:04}{file.suffix}")
         command = [sys.executable, "-m", "asrcli", "transcribe", str(talks), "-q", "-m", model]
         command += ["-o", str(Path(folder) / "out")]
         command += [word for each in formats.split("+") for word in ("-f", each)]
