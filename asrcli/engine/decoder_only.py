@@ -39,15 +39,15 @@ class LanguageLayer:
 
     Attributes:
         qkv: queries, keys and values, stacked. The queries are scaled by 1/sqrt(head_dim) in their
-            weights, or in ``query_norm`` where there is one.
-        query_norm, key_norm: over each head; None where the model has none.
+            weights, or in ``head_norm`` where there is one.
+        head_norm: over each head of the queries and the keys, weight [heads + kv heads, head_dim];
+            None where the model has none.
         gate_up: the gate and what it gates, stacked.
     """
 
     attention_norm: RmsNorm
     qkv: Linear
-    query_norm: RmsNorm | None
-    key_norm: RmsNorm | None
+    head_norm: RmsNorm | None
     attention_out: Linear
     feed_forward_norm: RmsNorm
     gate_up: Linear
@@ -190,12 +190,11 @@ class DecoderOnly:
         heads, few = self.weights.num_heads, self.weights.num_key_value_heads
         qkv = layer.qkv(layer.attention_norm(states))
         split = qkv.view(len(states), -1, self.weights.head_dim)
-        query, key, value = torch.split(split, [heads, few, few], dim=1)
-        if layer.query_norm is not None:
-            query = layer.query_norm(query)
-        if layer.key_norm is not None:
-            key = layer.key_norm(key)
-        return _rotate(query, rotation), _rotate(key, rotation), value
+        turned, value = torch.split(split, [heads + few, few], dim=1)
+        if layer.head_norm is not None:
+            turned = layer.head_norm(turned)
+        query, key = torch.split(_rotate(turned, rotation), [heads, few], dim=1)
+        return query, key, value
 
     def _attend_prompt(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Causal attention within one prompt, some queries at a time.

@@ -45,7 +45,7 @@ class LayerNorm:
 
 @dataclass(frozen=True, slots=True)
 class RmsNorm:
-    """Weight [width] of a root-mean-square norm, which is taken in float32."""
+    """Weight [..., width] of a root-mean-square norm over the last axis, taken in float32."""
 
     weight: Tensor
     epsilon: float

@@ -78,8 +78,7 @@ class _Layers:
                 *(f"{attention}{part}_proj" for part in "qkv"),
                 query_scale=1.0 if has_norms else scale,
             ),
-            query_norm=self._norm(f"{attention}q_norm", scale=scale) if has_norms else None,
-            key_norm=self._norm(f"{attention}k_norm") if has_norms else None,
+            head_norm=self._head_norm(attention, scale) if has_norms else None,
             attention_out=self._linear(f"{attention}o_proj"),
             feed_forward_norm=self._norm(f"{name}post_attention_layernorm"),
             gate_up=self._linear(f"{name}mlp.gate_proj", f"{name}mlp.up_proj"),
@@ -100,6 +99,14 @@ class _Layers:
     def _linear(self, *names: str, query_scale: float = 1.0) -> Linear:
         """Whether there are biases is up to the checkpoint."""
         return self._reader.linear(*names, query_scale=query_scale, without_bias=("_proj",))
+
+    def _head_norm(self, attention: str, query_scale: float) -> RmsNorm:
+        """The norms of queries and of keys as one, over all their heads."""
+        query = self._norm(f"{attention}q_norm", scale=query_scale).weight
+        key = self._norm(f"{attention}k_norm").weight
+        num_keys = int(self._config["num_key_value_heads"])
+        heads = (query.expand(self._num_heads, -1), key.expand(num_keys, -1))
+        return RmsNorm(torch.cat(heads), self._epsilon)
 
     def _norm(self, name: str, scale: float = 1.0) -> RmsNorm:
         return RmsNorm(self._reader.tensor(f"{name}.weight", scale=scale), self._epsilon)

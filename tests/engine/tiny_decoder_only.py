@@ -31,12 +31,15 @@ class _Random:
     def norm(self, width: int) -> RmsNorm:
         return RmsNorm(1 + self.tensor(width, scale=0.1), 1e-6)
 
+    def head_norm(self) -> RmsNorm:
+        query, key = self.norm(HEAD_DIM).weight, self.norm(HEAD_DIM).weight
+        return RmsNorm(torch.cat((query.expand(HEADS, -1), key.expand(FEW_HEADS, -1))), 1e-6)
+
     def layer(self) -> LanguageLayer:
         return LanguageLayer(
             attention_norm=self.norm(WIDTH),
             qkv=self.linear(WIDTH, (HEADS + 2 * FEW_HEADS) * HEAD_DIM),
-            query_norm=self.norm(HEAD_DIM),
-            key_norm=self.norm(HEAD_DIM),
+            head_norm=self.head_norm(),
             attention_out=self.linear(HEADS * HEAD_DIM, WIDTH),
             feed_forward_norm=self.norm(WIDTH),
             gate_up=self.linear(WIDTH, 128),
