@@ -20,6 +20,9 @@ import torch
 import transformers
 from torch import Tensor
 
+from asrcli.compute_threads import in_passing
+from asrcli.engine.decoder_only import DecoderOnly
+from asrcli.engine.device import unquantized
 from asrcli.engine.loop import Engine
 from asrcli.engine.memory import keep_freed_memory
 from asrcli.engine.request import Request, Sampling
@@ -73,6 +76,22 @@ SHAPES = {
         },
     ),
 }
+
+
+def build(shape: str, device: torch.device, dtype: torch.dtype) -> tuple[Any, DecoderOnly]:
+    """A model of transformers' with random weights, and our network on the same."""
+    torch.manual_seed(0)
+    model = transformers.Qwen3ASRForConditionalGeneration(SHAPES[shape])
+    model = model.to(device, unquantized(dtype)).eval()
+    model.generation_config.pad_token_id = 0
+    files = ModelFiles(
+        config=model.config.to_dict(),
+        generation_config={},
+        preprocessor_config={},
+        tokenizer_path=Path(),
+        tensors=model.state_dict(),
+    )
+    return model, build_network(files, device, dtype)
 
 
 def make_inputs(model: Any, seconds: list[float]) -> tuple[list[Tensor], dict[str, Tensor]]:
@@ -155,30 +174,22 @@ def main() -> None:
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     keep_freed_memory()
-    torch.manual_seed(0)
     device, dtype = torch.device(arguments.device), getattr(torch, arguments.dtype)
-    model = transformers.Qwen3ASRForConditionalGeneration(SHAPES[arguments.shape])
-    model = model.to(device, dtype).eval()
-    model.generation_config.pad_token_id = 0
-    files = ModelFiles(
-        config=model.config.to_dict(),
-        generation_config={},
-        preprocessor_config={},
-        tokenizer_path=Path(),
-        tensors=model.state_dict(),
-    )
+    # What computes beside the engine takes its team of threads along, as in a run of asr.
+    model, network = in_passing(lambda: build(arguments.shape, device, dtype))
     encode_batch_size, max_prefill = (1, 4) if device.type == "cpu" else (16, 64)
-    network = build_network(files, device, dtype)
     runner = TokenRunner(network, arguments.windows, 1_000_000, encode_batch_size=encode_batch_size)
     engine = Engine(runner, max_prefill=max_prefill, max_prefill_tokens=2048)
     step = 0.5 / max(1, arguments.windows - 1) if arguments.ragged else 0.0
     seconds = [arguments.seconds * (1 - step * index) for index in range(arguments.windows)]
-    audio, inputs = make_inputs(model, seconds)
-    run_generate(model, inputs, 2)  # first calls compile and allocate
+    audio, inputs = in_passing(lambda: make_inputs(model, seconds))
+    in_passing(lambda: run_generate(model, inputs, 2))  # first calls compile and allocate
     run_engine(engine, audio, 2)
     ratios = []
     for number in range(arguments.rounds):
-        theirs, their_ids = timed(lambda: run_generate(model, inputs, arguments.tokens), device)
+        theirs, their_ids = in_passing(
+            lambda: timed(lambda: run_generate(model, inputs, arguments.tokens), device)
+        )
         ours, our_ids = timed(lambda: run_engine(engine, audio, arguments.tokens), device)
         assert all(len(row) == arguments.tokens for row in our_ids + their_ids)
         ratios.append(theirs / ours)
