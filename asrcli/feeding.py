@@ -31,6 +31,7 @@ MAX_PREVIOUS = 200
 into Whisper's prompt sways it to write its own oddities on and on: on a reading of 12 minutes
 whisper-base has 10.9 % of words wrong with it, 3.5 % with this much or nothing."""
 MIN_SAMPLES = round(MIN_DURATION * SAMPLING_RATE)
+BURSTS = 4  # in which as many windows are fed as may be under way
 STOP_DURATION = 1.0  # s that the reading may take to end once nobody wants more
 
 _recording_ids = itertools.count()
@@ -82,6 +83,37 @@ class Recording:
     error: Exception | None = None
 
 
+class Permits:
+    """Bounds how many windows are under way, and has those that follow come several at a time.
+
+    Reading takes a core from the engine for as long as it goes on. One window now and one then
+    would have the engine do with a core less in half of its steps, and leave that idle meanwhile.
+
+    Args:
+        most: windows under way.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._changed = threading.Condition()
+        self._num_free = most
+        self._at_once = max(1, most // BURSTS)
+        self._is_used_up = False
+
+    def acquire(self) -> None:
+        """Take one, if need be once some have come back."""
+        with self._changed:
+            while self._is_used_up and self._num_free < self._at_once:
+                self._changed.wait()
+            self._num_free -= 1
+            self._is_used_up = self._num_free <= 0
+
+    def release(self) -> None:
+        """Give one back."""
+        with self._changed:
+            self._num_free += 1
+            self._changed.notify_all()
+
+
 class Feeder:
     """Reads, splits and submits, at most ``max_in_flight`` windows ahead.
 
@@ -108,7 +140,7 @@ class Feeder:
         self._progress = progress
         self._stages = stages or Stages()
         num_windows = backend.max_in_flight(options)
-        self._permits = threading.Semaphore(num_windows)
+        self._permits = Permits(num_windows)
         self._stopped = False
         self._waiting = iter(self.recordings)
         self._lock = threading.Lock()

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from asrcli import cli
+from asrcli import cli, compute_threads
 from asrcli.audio.vad import CONTEXT_SAMPLES, FRAME_SAMPLES, load_detector
-from asrcli.compute_threads import give_way, in_passing, lead_team, one_thread
+from asrcli.compute_threads import PATIENCE, give_way, in_passing, lead_team, one_thread, rest
 from asrcli.models.base import Checkpoint
 from tests.cli.runs import SAMPLES
 
@@ -92,6 +92,7 @@ def test_threads_wait_briefly_unless_the_user_says_otherwise(
     assert os.environ.get("GOMP_SPINCOUNT") == expected
 
 
+@pytest.mark.usefixtures("no_other_team")
 def test_a_team_leaves_a_core_to_each_that_computes_alone() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
@@ -104,22 +105,120 @@ def test_a_team_leaves_a_core_to_each_that_computes_alone() -> None:
         found = []
         give_way()  # no team yet: nothing changes
         found.append(torch.get_num_threads())
-        lead_team(3)
-        for num_beside in (0, 1, 0):
+        with lead_team(3):
+            for num_beside in (0, 1, 0):
+                helper = threading.Thread(target=compute_alone)
+                if num_beside:
+                    helper.start()
+                    assert begun.wait(10)
+                give_way()
+                found.append(torch.get_num_threads())
+                if num_beside:
+                    go_on.set()
+                    helper.join()
+        with lead_team(1):
+            go_on.clear()
+            begun.clear()
             helper = threading.Thread(target=compute_alone)
-            if num_beside:
-                helper.start()
-                assert begun.wait(10)
-            give_way()
-            found.append(torch.get_num_threads())
-            if num_beside:
-                go_on.set()
-                helper.join()
-        lead_team(1)
-        with one_thread():
+            helper.start()
+            assert begun.wait(10)
             give_way()
             found.append(torch.get_num_threads())  # never less than one
+            go_on.set()
+            helper.join()
         return found
 
     before = torch.get_num_threads()
     assert in_passing(sizes) == [before, 3, 2, 3, 1]
+
+
+class Helper:
+    """A thread that computes beside a team until it is told to end."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._compute)
+        self._thread.start()
+
+    def _compute(self) -> None:
+        with one_thread():
+            self.begun.set()
+            assert self.go_on.wait(10)
+
+    def end(self) -> None:
+        self.go_on.set()
+        self._thread.join()
+
+
+SOON = PATIENCE / 3
+
+
+@pytest.fixture
+def no_other_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no other test had left an engine running."""
+    monkeypatch.setattr(compute_threads, "_teams", {})
+
+
+@pytest.mark.usefixtures("no_other_team")
+def test_who_computes_beside_a_team_waits_for_the_end_of_its_step() -> None:
+    def lead() -> list[bool]:
+        with lead_team(2):
+            give_way()  # a step with both cores
+            helper = Helper()
+            found = [helper.begun.wait(SOON)]
+            give_way()  # the next step, with one
+            found.append(helper.begun.wait(10))
+            helper.end()
+            give_way()
+            rest()  # nothing to do: nobody has to wait
+            helper = Helper()
+            found.append(helper.begun.wait(SOON))
+            helper.end()
+        return found
+
+    assert in_passing(lead) == [False, True, True]
+
+
+@pytest.mark.usefixtures("no_other_team")
+def test_helpers_come_one_after_the_other_where_cores_are_few() -> None:
+    def lead(num_threads: int) -> list[bool]:
+        with lead_team(num_threads):
+            helpers = [Helper()]
+            assert helpers[0].begun.wait(10)
+            helpers.append(Helper())
+            found = [helpers[1].begun.wait(SOON)]
+            helpers[0].end()
+            found.append(helpers[1].begun.wait(10))
+            helpers[1].end()
+        return found
+
+    assert in_passing(lambda: lead(2)) == [False, True]
+    assert in_passing(lambda: lead(3)) == [True, True]
+
+
+@pytest.mark.usefixtures("no_other_team")
+def test_nobody_waits_for_long() -> None:
+    """A step, or a look for speech in hours of silence, may last as long as it likes."""
+
+    def lead() -> None:
+        with lead_team(2):
+            give_way()
+            helpers = [Helper(), Helper()]
+            for helper in helpers:
+                assert helper.begun.wait(10)
+            for helper in helpers:
+                helper.end()
+
+    in_passing(lead)
+
+
+@pytest.mark.usefixtures("no_other_team")
+def test_a_team_that_is_gone_holds_nobody_up() -> None:
+    def lead() -> None:
+        with lead_team(2):
+            give_way()
+
+    in_passing(lead)
+    helper = Helper()
+    assert helper.begun.wait(SOON)
+    helper.end()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from asrcli.compute_threads import give_way, lead_team
+from asrcli.compute_threads import give_way, lead_team, rest
 from asrcli.engine.loops import CHECK_STEP, find_loop
 from asrcli.engine.runner import release
 from asrcli.engine.sampler import sample
@@ -87,15 +87,16 @@ class Engine:
             self._thread.start()
 
     def _run(self) -> None:
-        lead_team(self._num_threads)
-        while self._wait_for_work():
-            self.step()
+        with lead_team(self._num_threads):
+            while self._wait_for_work():
+                self.step()
         for sequence in (*self.scheduler.running, *self.scheduler.waiting):
             sequence.future.cancel()
 
     def _wait_for_work(self) -> bool:
         with self._changed:
             while not (self._closed or self.scheduler.running or self.scheduler.waiting):
+                rest()
                 self._changed.wait()
             return not self._closed
 
