@@ -15,7 +15,13 @@ FinishReason = Literal["stop", "length", "loop", "abort"]
 
 
 class LogitsRule(Protocol):
-    """A constraint of a model on its next id, applied to every row that carries it at once."""
+    """A constraint of a model on its next id, applied to every row that carries it at once.
+
+    It is given what a row has produced on the host, and logits where the network runs: a rule that
+    reads these back has the device wait in every step (see ``asrcli.engine.barring``). A class of
+    rules that differ from row to row may have a static method ``apply_each(rules, logits,
+    token_ids)``, which applies to each row its own: it is then called once for all of them.
+    """
 
     def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
         """Change ``logits`` in place.
@@ -58,8 +64,8 @@ class Request:
     Attributes:
         request_id: unique within an engine.
         prompt_token_ids: what the decoder is given before it goes on by itself.
-        input_features: float32 [num_mel_bins, num_frames], on the CPU; fewer frames than the
-            network was trained with end in silence, which goes on.
+        input_features: float32 [num_mel_bins, num_frames], on the CPU or, complete, on the device
+            of the network; fewer frames than that was trained with end in silence, which goes on.
         silence_stride: of how many positions of that silence one is encoded, and stands for all.
         sampling: how ids are chosen.
         audio_span: (begin, end) of the prompt's places that audio embeddings take, where the

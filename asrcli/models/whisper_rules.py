@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from asrcli.engine.barring import NEVER, Ids, bar_ids, bar_ranges, bar_where, to_index
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,38 +13,37 @@ if TYPE_CHECKING:
     from asrcli.engine.request import LogitsRule
     from asrcli.models.whisper_vocabulary import Vocabulary
 
-NEVER = -math.inf
 
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Preamble:
     """Forces the ids that stand between the start token and the text when the model chooses the
     language itself: its likeliest language, then the ids given.
 
-    Attributes:
+    Args:
         language_ids: ids that name a language.
         then: what follows it, one id a step: the task, and "no timestamps" where none are wanted.
     """
 
-    language_ids: tuple[int, ...]
-    then: tuple[int, ...]
+    def __init__(self, language_ids: Sequence[int], then: Sequence[int]) -> None:
+        self._languages = Ids(language_ids)
+        self._then = tuple(then)
 
     @property
     def length(self) -> int:
         """How many ids are forced."""
-        return 1 + len(self.then)
+        return 1 + len(self._then)
 
     def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
-        for row, produced in enumerate(token_ids):
-            if len(produced) >= self.length:
-                continue
-            if produced:
-                forced = self.then[len(produced) - 1]
-            else:
-                choices = list(self.language_ids)
-                forced = choices[int(logits[row, choices].argmax())]
-            logits[row] = NEVER
-            logits[row, forced] = 0.0
+        numbers = {row: len(ids) for row, ids in enumerate(token_ids) if len(ids) < self.length}
+        if not numbers:
+            return
+        device = logits.device
+        rows = to_index(list(numbers), device)
+        languages = self._languages.on(device)
+        likeliest = languages[logits[rows[:, None], languages].argmax(dim=-1)]
+        # The id of each row; where it is a language, the row's own likeliest.
+        given = to_index([self._then[n - 1] if n else -1 for n in numbers.values()], device)
+        logits[rows] = NEVER
+        logits[rows, likeliest.where(given < 0, given)] = 0.0
 
 
 class Suppress:
@@ -57,20 +56,15 @@ class Suppress:
     """
 
     def __init__(self, always: Sequence[int], first: Sequence[int], begin: int) -> None:
-        self._always = list(always)
-        self._first = list(first)
+        self._always = Ids(always)
+        self._first = Ids(first)
         self._begin = begin
 
     def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
+        # A row in its preamble needs the very ids that are barred later.
         rows = [row for row, produced in enumerate(token_ids) if len(produced) >= self._begin]
-        if len(rows) == len(token_ids):
-            logits[:, self._always] = NEVER
-        else:  # a row in its preamble needs the very ids that are barred later
-            for row in rows:
-                logits[row, self._always] = NEVER
-        for row in rows:
-            if len(token_ids[row]) == self._begin:
-                logits[row, self._first] = NEVER
+        bar_ids(logits, rows, self._always)
+        bar_ids(logits, [row for row in rows if len(token_ids[row]) == self._begin], self._first)
 
 
 class MustReach:
@@ -90,11 +84,25 @@ class MustReach:
         self._eos = eos
 
     def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
-        for row, produced in enumerate(token_ids):
-            last = produced[-2:]
-            begins_segment = len(last) == 2 and all(i >= self._first_timestamp for i in last)
-            if begins_segment and last[1] < self._end:
-                logits[row, self._eos] = NEVER
+        self.apply_each([self] * len(token_ids), logits, token_ids)
+
+    @staticmethod
+    def apply_each(
+        rules: Sequence[MustReach], logits: Tensor, token_ids: Sequence[Sequence[int]]
+    ) -> None:
+        """Apply to each row a rule of its own."""
+        held_back = [
+            (row, rule._eos, rule._eos + 1)
+            for row, (rule, produced) in enumerate(zip(rules, token_ids, strict=True))
+            if rule._holds_back(produced)
+        ]
+        bar_ranges(logits, held_back)
+
+    def _holds_back(self, produced: Sequence[int]) -> bool:
+        """Whether a text stands behind the start of a segment that it has to write."""
+        if len(produced) < 2 or produced[-2] < self._first_timestamp:
+            return False
+        return self._first_timestamp <= produced[-1] < self._end
 
 
 class TimestampGrammar:
@@ -120,35 +128,36 @@ class TimestampGrammar:
         self._begin = begin
 
     def __call__(self, logits: Tensor, token_ids: Sequence[Sequence[int]]) -> None:
-        active = []
-        for row, produced in enumerate(token_ids):
-            if len(produced) >= self._begin:
-                active.append(row)
-                self._forbid(logits[row], produced[self._begin :])
-        part = logits if len(active) == len(token_ids) else logits[active]
-        times = part[:, self._first_timestamp :].logsumexp(dim=-1)
-        best_other = part[:, : self._first_timestamp].amax(dim=-1)
-        for index in (times > best_other).nonzero()[:, 0].tolist():
-            logits[active[index], : self._first_timestamp] = NEVER
+        num_ids = logits.shape[1]
+        active = [len(produced) >= self._begin for produced in token_ids]
+        ranges = [
+            (row, begin, min(end, num_ids))
+            for row, produced in enumerate(token_ids)
+            if active[row]
+            for begin, end in self._barred(produced[self._begin :], num_ids)
+        ]
+        bar_ranges(logits, ranges)
+        times = logits[:, self._first_timestamp :].logsumexp(dim=-1)
+        outweighs = times > logits[:, : self._first_timestamp].amax(dim=-1)
+        if not all(active):
+            outweighs &= to_index(active, logits.device).bool()
+        bar_where(logits, outweighs, self._first_timestamp)
 
-    def _forbid(self, logits: Tensor, produced: Sequence[int]) -> None:
-        """Bar what may not follow ``produced`` in one row, logits [vocabulary]."""
+    def _barred(self, produced: Sequence[int], num_ids: int) -> list[tuple[int, int]]:
+        """Ranges of ids that may not follow ``produced``, of a vocabulary of ``num_ids``."""
         first = self._first_timestamp
         if not produced:
-            logits[:first] = NEVER
-            if self._max_initial is not None:
-                logits[first + self._max_initial + 1 :] = NEVER
-            return
+            if self._max_initial is None:
+                return [(0, first)]
+            return [(0, first), (first + self._max_initial + 1, num_ids)]
         is_time = produced[-1] >= first
         pair_is_closed = len(produced) < 2 or produced[-2] >= first
         if is_time and pair_is_closed:
-            logits[first:] = NEVER
-            return
-        if is_time:
-            logits[: self._eos] = NEVER
+            return [(first, num_ids)]
         latest = next((token for token in reversed(produced) if token >= first), first - 1)
         # A time may be repeated only to begin the next segment where the last one ended.
-        logits[first : latest + (0 if is_time else 1)] = NEVER
+        earlier = (first, latest + (0 if is_time else 1))
+        return [(0, self._eos), earlier] if is_time else [earlier]
 
 
 def build_rules(

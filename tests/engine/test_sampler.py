@@ -76,6 +76,35 @@ def test_a_rule_is_applied_once_to_the_rows_that_carry_it() -> None:
     assert ids == barred.argmax(-1).tolist()
 
 
+def test_rules_of_one_kind_are_applied_in_one_call_if_they_can_be() -> None:
+    calls: list[tuple[list[int], list[list[int]]]] = []
+
+    class BarEach(Bar):
+        @staticmethod
+        def apply_each(rules: list[BarEach], logits: Tensor, token_ids: list[list[int]]) -> None:
+            calls.append(([rule.token_id for rule in rules], token_ids))
+            for row, rule in enumerate(rules):
+                logits[row, rule.token_id] = -torch.inf
+
+    logits = random_logits(4)
+    best = logits.argmax(-1).tolist()
+    changed = logits.clone()
+    rows = [row(i, BarEach(best[i]) if i != 2 else Bar(best[i]), token_ids=(i,)) for i in range(4)]
+    ids, _ = sample(changed, rows)
+    assert calls == [([best[0], best[1], best[3]], [[0], [1], [3]])]
+    logits[range(4), best] = -torch.inf
+    assert torch.equal(changed, logits)
+    assert ids == logits.argmax(-1).tolist()
+
+
+def test_any_id_comes_out_exactly() -> None:
+    """Ids share a tensor with their log-probabilities on the way to the host."""
+    logits = torch.zeros(3, 200_003)
+    for number, token_id in enumerate((0, 151_935, 200_002)):
+        logits[number, token_id] = 9.0
+    assert sample(logits, [row(i) for i in range(3)])[0] == [0, 151_935, 200_002]
+
+
 def test_rules_of_one_row_are_applied_in_order() -> None:
     class Set:
         def __init__(self, value: float) -> None:

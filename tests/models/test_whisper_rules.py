@@ -15,6 +15,8 @@ from transformers.generation.logits_process import (
     WhisperTimeStampLogitsProcessor,
 )
 
+from asrcli.engine import barring
+from asrcli.models import whisper_rules
 from asrcli.models.whisper_rules import MustReach, Preamble, Suppress, TimestampGrammar
 
 NUM_TEXT, EOS, NO_TIMESTAMPS, FIRST_TIME = 20, 20, 29, 30
@@ -189,6 +191,30 @@ def test_rows_in_different_stages_are_treated_as_alone(slant: float) -> None:
         assert torch.equal(together[row], alone[0])
     backwards = apply_all(logits.flip(0).clone(), STAGES[::-1])
     assert torch.equal(backwards.flip(0), together)
+
+
+@pytest.mark.parametrize("slant", [-4.0, 0.0, 4.0])
+def test_all_rows_at_once_as_on_a_gpu(slant: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same ids are barred by masks over all ids as by slices of single rows."""
+    logits = torch.stack([random_logits(seed, slant) for seed in range(len(STAGES))])
+    expected = apply_all(logits.clone(), STAGES)
+    monkeypatch.setattr(whisper_rules, "bar_ranges", barring.bar_ranges_at_once)
+    monkeypatch.setattr(whisper_rules, "bar_where", barring.bar_where_at_once)
+    assert torch.equal(apply_all(logits.clone(), STAGES), expected)
+    assert torch.equal(apply_all(logits[3:].clone(), STAGES[3:]), expected[3:])
+
+
+def test_each_row_has_its_own_end_to_reach() -> None:
+    steps = [8, 9, 10, 0]
+    history = [FIRST_TIME, 1, FIRST_TIME + 8, FIRST_TIME + 8]
+    rules = [MustReach(each, first_timestamp=FIRST_TIME, eos=EOS) for each in steps]
+    together = torch.stack([random_logits(seed) for seed in range(4)])
+    alone = together.clone()
+    MustReach.apply_each(rules, together, [history] * 4)
+    for row, rule in enumerate(rules):
+        rule(alone[row : row + 1], [history])
+    assert torch.equal(together, alone)
+    assert together[:, EOS].isfinite().tolist() == [True, False, False, True]
 
 
 def test_after_its_preamble_a_row_is_as_one_with_a_given_language() -> None:
