@@ -46,6 +46,8 @@ class BaggedKeyValues(KeyValues):
         values: per layer [num_slots, num_heads, room, head_dim].
     """
 
+    ends_anywhere = False
+
     def _key_sizes(self) -> tuple[int, ...]:
         return self.shape.num_blocks, self.shape.head_dim, BLOCK
 
@@ -86,8 +88,9 @@ class BaggedKeyValues(KeyValues):
             torch.arange(0, value_rows.numel(), plain.length, dtype=torch.int32),
         )
 
-    def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor) -> Tensor:
+    def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor | None) -> Tensor:
         """Attention of some rows; see ``KeyValues``."""
+        assert mask is not None
         num_rows, num_heads, num_tokens, width = query.shape
         num_blocks = places.length // BLOCK
         keys, values = self.keys[layer], self.values[layer]

@@ -67,11 +67,11 @@ class Hearing:
     Attributes:
         places: where it lies.
         mask: [num_rows, 1, 1, length], logarithms of the weights of its positions, minus infinity
-            behind it.
+            behind it; None where every position counts as one.
     """
 
     places: Places
-    mask: Tensor
+    mask: Tensor | None
 
 
 class SlotCache:
@@ -91,7 +91,10 @@ class SlotCache:
         self.audio: KeyValues = store(shape.audio, num_slots, device, dtype)
         # Logarithms of the weights of an audio slot's positions, minus infinity behind its audio.
         self._log_weights = torch.zeros(num_slots, shape.audio.room, device=device, dtype=dtype)
-        self._num_positions = [0] * num_slots  # of the audio in each slot
+        # Of the audio in each slot. One that was never used holds zeros, which do no harm. As many
+        # as the network has at most are each of weight 1.
+        self._num_positions = [shape.num_audio_positions] * num_slots
+        self._most_positions = shape.num_audio_positions
 
     def begin_audio(
         self, first_slot: int, num_windows: int, num_positions: int, log_weights: Tensor | None
@@ -108,7 +111,10 @@ class SlotCache:
 
     def hear(self, audio_slots: Rows[int]) -> Hearing:
         """What rows hear that attend to these audio slots, one each."""
-        places = self.audio.find(audio_slots, [self._num_positions[slot] for slot in audio_slots])
+        lengths = [self._num_positions[slot] for slot in audio_slots]
+        places = self.audio.find(audio_slots, lengths)
+        if self.audio.ends_anywhere and min(lengths) == self._most_positions:
+            return Hearing(Places(places.slots, self._most_positions), None)
         return Hearing(places, self._log_weights[places.slots, None, None, : places.length])
 
     def move_audio(self, source: int, target: int) -> None:

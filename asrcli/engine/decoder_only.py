@@ -19,6 +19,7 @@ from asrcli.engine.layers import Linear, RmsNorm
 from asrcli.engine.packing import pack
 from asrcli.engine.runner import round_up
 from asrcli.engine.token_cache import TokenCache, TokenShape
+from asrcli.engine.transfer import upload
 
 QUERIES_AT_ONCE = 256  # of a prompt: bounds the memory of the scores of a long one
 
@@ -142,20 +143,30 @@ class DecoderOnly:
             states = states + _feed_forward(layer, states)
         return self.weights.norm(states)
 
-    def decode(self, token_ids: Tensor, lengths: Sequence[int], cache: TokenCache) -> Tensor:
+    def decode(
+        self,
+        token_ids: Tensor,
+        lengths: Sequence[int],
+        cache: TokenCache,
+        positions: Tensor | None = None,
+    ) -> Tensor:
         """Take one id into each of the rows 0 to n - 1.
 
         Args:
             token_ids: [num_rows].
             lengths: ids in each row then; the new one is the last.
             cache: where keys and values are kept.
+            positions: int64 [num_rows], of the new ids; with them, lengths may be larger, and a
+                step takes nothing from the host but its shape.
 
         Returns:
             States [num_rows, width], for ``logits``.
         """
         num_rows = len(token_ids)
         rows = torch.arange(num_rows, device=self.device)[:, None]
-        positions = torch.tensor(lengths, device=self.device)[:, None] - 1
+        if positions is None:
+            positions = upload(lengths, self.device) - 1
+        positions = positions[:, None]
         # Few lengths, or where the rows lie would be worked out anew in every step.
         known = cache.held.find(
             list(range(num_rows)), [round_up(length, cache.room) for length in lengths]

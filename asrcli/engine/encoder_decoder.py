@@ -161,7 +161,8 @@ class EncoderDecoder:
         """
         num_rows = len(token_ids)
         slots = list(range(first_slot, first_slot + num_rows))
-        rows = torch.tensor(slots, device=self.device)[:, None]
+        # Made where it is needed: a step that is recorded takes nothing from the host.
+        rows = torch.arange(first_slot, first_slot + num_rows, device=self.device)[:, None]
         # Whole blocks, or where the rows lie would be worked out anew in every step.
         known = cache.ids.find(slots, [-(-length // BLOCK) * BLOCK] * num_rows)
         mask = self._hide(torch.arange(known.length, device=self.device) > positions[:, :, None])

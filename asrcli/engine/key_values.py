@@ -65,7 +65,10 @@ class KeyValues:
 
     Attributes:
         keys, values: per layer [num_slots, num_heads, room, head_dim].
+        ends_anywhere: whether what is attended to may end within a block, without a mask.
     """
+
+    ends_anywhere = True
 
     def __init__(
         self, shape: StoreShape, num_slots: int, device: torch.device, dtype: torch.dtype
@@ -142,14 +145,14 @@ class KeyValues:
             rows = torch.tensor(slots, device=self.device)
         return Places(rows, -(-max(lengths) // BLOCK) * BLOCK)
 
-    def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor) -> Tensor:
+    def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor | None) -> Tensor:
         """Attention of some rows.
 
         Args:
             query: [num_rows, num_heads * num_sharing, num_tokens, head_dim], scaled already; one
                 token where heads share.
             mask: added to the scores, minus infinity where nothing is to be seen; broadcast to
-                [num_rows, num_heads, num_tokens, length].
+                [num_rows, num_heads, num_tokens, length]. None where all is to be seen.
 
         Returns:
             [num_rows, num_tokens, num_heads * num_sharing * head_dim].

@@ -13,7 +13,10 @@ from torch import Tensor
 from asrcli.compute_threads import give_way
 from asrcli.engine.audio import EncodedAudio, join
 from asrcli.engine.cache import CacheShape, SlotCache
+from asrcli.engine.graphs import StepGraphs, pad_rows
+from asrcli.engine.key_values import BLOCK
 from asrcli.engine.runner import round_up
+from asrcli.engine.transfer import download, upload
 from asrcli.stages import Stages
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ class SlotRunner:
 
     Args:
         stages: where the time goes.
+        graphs: runs the decode steps; None takes one where the network runs on a GPU.
     """
 
     max_tokens = None  # every slot has the same room
@@ -59,11 +63,15 @@ class SlotRunner:
         *,
         encode_batch_size: int,
         stages: Stages | None = None,
+        graphs: StepGraphs | None = None,
     ) -> None:
         self.network = network
         self.stages = stages or Stages()
         self.encode_batch_size = encode_batch_size
         self.cache = self._allocate(num_slots)
+        if graphs is None and network.device.type == "cuda":
+            graphs = StepGraphs(network.device, num_slots)
+        self.graphs = graphs
 
     @property
     def num_slots(self) -> int:
@@ -81,6 +89,8 @@ class SlotRunner:
 
     def shrink(self, num_slots: int) -> None:
         """Replace the cache by a smaller one; what it held is lost."""
+        if self.graphs is not None:
+            self.graphs.drop()
         self.cache = self._allocate(0)  # the old one goes before the new one comes
         if self.network.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -104,11 +114,15 @@ class SlotRunner:
         asking = [row for row, each in enumerate(newcomers) if each.request.no_speech is not None]
         last = [len(sequence.request.prompt_token_ids) - 1 for sequence in newcomers]
         asked = [newcomers[row].request.no_speech or (0, 0) for row in asking]
-        rows = torch.tensor([*range(len(newcomers)), *asking], device=states.device)
-        places = [*last, *(position for position, _ in asked)]
-        logits = self.network.logits(states[rows, torch.tensor(places, device=states.device)])
-        for row, (_, token_id), scores in zip(asking, asked, logits[len(newcomers) :], strict=True):
-            newcomers[row].no_speech_prob = float((scores[token_id] - scores.logsumexp(-1)).exp())
+        rows = [*range(len(newcomers)), *asking]
+        places = upload([rows, [*last, *(position for position, _ in asked)]], states.device)
+        logits = self.network.logits(states[places[0], places[1]])
+        if asking:
+            scores = logits[len(newcomers) :]
+            ids = upload([[token_id] for _, token_id in asked], states.device)
+            logprobs = scores.gather(1, ids)[:, 0] - scores.logsumexp(dim=-1)
+            for row, probability in zip(asking, download(logprobs.exp()), strict=True):
+                newcomers[row].no_speech_prob = probability
         return logits[: len(newcomers)]
 
     def _encoder_batches(self, newcomers: Rows[Sequence]) -> Iterator[list[Sequence]]:
@@ -148,7 +162,7 @@ class SlotRunner:
         padded = [prompt + prompt[-1:] * (length - len(prompt)) for prompt in prompts]
         device = self.network.device
         positions = torch.arange(length, device=device).expand(len(prompts), length)
-        token_ids = torch.tensor(padded, device=device)
+        token_ids = upload(padded, device)
         audio = [sequence.audio_slot for sequence in newcomers]
         self._count_step(len(prompts), length, newcomers)
         return self.network.decode(token_ids, positions, audio, self.cache, first_slot, length)
@@ -167,16 +181,35 @@ class SlotRunner:
         )
 
     def _decode(self, running: Rows[Sequence]) -> Tensor:
-        device = self.network.device
-        token_ids = torch.tensor([[sequence.token_ids[-1]] for sequence in running], device=device)
-        last = [[sequence.length - 1] for sequence in running]
-        length = max(position for (position,) in last) + 1
-        positions = torch.tensor(last, device=device)
+        last = [sequence.length - 1 for sequence in running]
+        length = max(last) + 1
         leads = list({row.lead for row in running})
         self._count_step(len(running), length, leads)
         audio = [row.lead.audio_slot for row in running]
-        states = self.network.decode(token_ids, positions, audio, self.cache, 0, length)
+        token_ids = [sequence.token_ids[-1] for sequence in running]
+        # Beams share audio: their rows do not lie as their audio does.
+        if self.graphs is not None and audio == list(range(len(running))):
+            return self._decode_in_place(self.graphs, token_ids, last, length)
+        steps = upload([token_ids, last], self.network.device)[..., None]
+        states = self.network.decode(steps[0], steps[1], audio, self.cache, 0, length)
         return self.network.logits(states[:, 0])
+
+    def _decode_in_place(
+        self, graphs: StepGraphs, token_ids: Rows[int], positions: Rows[int], length: int
+    ) -> Tensor:
+        """A step in which every row hears the audio of its own slot, by graphs."""
+        network, cache = self.network, self.cache
+        num_rows = pad_rows(len(token_ids), self.num_slots)
+        slots = list(range(num_rows))
+        room = -(-length // BLOCK) * BLOCK
+        heard = cache.hear(slots)
+
+        def step(token_ids: Tensor, positions: Tensor) -> Tensor:
+            columns = token_ids[:, None], positions[:, None]
+            return network.logits(network.decode(*columns, slots, cache, 0, room)[:, 0])
+
+        shape = (room, heard.places.length, heard.mask is None)
+        return graphs.run(token_ids, positions, num_rows, shape, step)
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids over another slot."""

@@ -41,10 +41,12 @@ class TokenCache:
     Attributes:
         held: where they are.
         room: tokens that each row can hold.
+        version: another one whenever the rows are laid out anew.
     """
 
     held: KeyValues
     room: int
+    version = 0
 
     def __init__(self, shape: TokenShape, device: torch.device, dtype: torch.dtype) -> None:
         self.shape = shape
@@ -67,6 +69,7 @@ class TokenCache:
             num_positions=0,
         )
         self.room = 0
+        self.version += 1
         self.held = store_for(self._device)(shape, 0, self._device, self._dtype)
 
     def fit(self, num_rows: int, room: int, num_live: int) -> None:
@@ -79,6 +82,7 @@ class TokenCache:
             return
         self.held.resize(num_rows, room, num_live)
         self.room = room
+        self.version += 1
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy row ``source``, of which ``length`` tokens are in use, over row ``target``."""

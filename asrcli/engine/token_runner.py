@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from asrcli.engine.graphs import StepGraphs, pad_length, pad_rows
 from asrcli.engine.token_cache import TokenCache, TokenShape
+from asrcli.engine.transfer import upload
 from asrcli.errors import EngineError
 from asrcli.stages import Stages
 
@@ -29,7 +31,13 @@ class SplicingNetwork(Protocol):
     def prefill(
         self, prompts: Tensor, lengths: Rows[int], cache: TokenCache, first_row: int
     ) -> Tensor: ...
-    def decode(self, token_ids: Tensor, lengths: Rows[int], cache: TokenCache) -> Tensor: ...
+    def decode(
+        self,
+        token_ids: Tensor,
+        lengths: Rows[int],
+        cache: TokenCache,
+        positions: Tensor | None = None,
+    ) -> Tensor: ...
     def logits(self, states: Tensor) -> Tensor: ...
 
 
@@ -40,6 +48,7 @@ class TokenRunner:
         num_slots: rows at most.
         max_tokens: tokens that the cache may hold in all.
         stages: where the time goes.
+        graphs: runs the decode steps; None takes one where the network runs on a GPU.
     """
 
     def __init__(
@@ -50,6 +59,7 @@ class TokenRunner:
         *,
         encode_batch_size: int,
         stages: Stages | None = None,
+        graphs: StepGraphs | None = None,
     ) -> None:
         self.network = network
         self.stages = stages or Stages()
@@ -57,6 +67,10 @@ class TokenRunner:
         self.max_tokens = max_tokens
         self.encode_batch_size = encode_batch_size
         self.cache = TokenCache(network.token_shape, network.device, network.dtype)
+        if graphs is None and network.device.type == "cuda":
+            graphs = StepGraphs(network.device, num_slots)
+        self.graphs = graphs
+        self._recorded_version = self.cache.version
 
     @property
     def max_length(self) -> int:
@@ -85,12 +99,31 @@ class TokenRunner:
 
     def decode(self, running: Rows[Sequence]) -> Tensor:
         """Take in the last id of every running row; see ``Runner``."""
-        device = self.network.device
-        token_ids = torch.tensor([sequence.token_ids[-1] for sequence in running], device=device)
+        token_ids = [sequence.token_ids[-1] for sequence in running]
         lengths = [sequence.length for sequence in running]
         self.stages.count(steps=1, tokens=len(lengths), read_positions=sum(lengths))
         with self.stages.measure("decode"):
-            return self.network.logits(self.network.decode(token_ids, lengths, self.cache))
+            if self.graphs is not None:
+                return self._decode_in_place(self.graphs, token_ids, lengths)
+            ids = upload(token_ids, self.network.device)
+            return self.network.logits(self.network.decode(ids, lengths, self.cache))
+
+    def _decode_in_place(
+        self, graphs: StepGraphs, token_ids: Rows[int], lengths: Rows[int]
+    ) -> Tensor:
+        """A step by graphs, which are good for as long as the cache stays where it is."""
+        network, cache = self.network, self.cache
+        if self._recorded_version != cache.version:
+            graphs.drop()
+            self._recorded_version = cache.version
+        num_rows = pad_rows(len(token_ids), cache.num_rows)
+        room = pad_length(max(lengths), cache.room)
+
+        def step(token_ids: Tensor, positions: Tensor) -> Tensor:
+            states = network.decode(token_ids, [room] * num_rows, cache, positions)
+            return network.logits(states)
+
+        return graphs.run(token_ids, [n - 1 for n in lengths], num_rows, room, step)
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy a row of ``length`` ids over another slot."""
@@ -112,6 +145,8 @@ class TokenRunner:
         """Go on with fewer slots, and with memory in proportion; what they held is lost."""
         self.max_tokens = self.max_tokens * num_slots // self.num_slots
         self.num_slots = num_slots
+        if self.graphs is not None:
+            self.graphs.drop()
         self.cache.clear()
         if self.network.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -122,12 +157,14 @@ class TokenRunner:
         if num_rows > num_allocated or room != self.cache.room:
             most = min(self.num_slots, max(num_rows, self.max_tokens // room))
             wanted = num_allocated if num_rows <= num_allocated else max(num_rows, 2 * num_live)
+            if self.graphs is not None:  # all at once: what is recorded is lost with each change
+                wanted = most
             self.cache.fit(min(wanted, most), room, num_live)
 
     def _splice(self, sequence: Sequence, encoded: Tensor) -> Tensor:
         """Embeddings of a prompt, with those of its audio in their places: [length, width]."""
         request = sequence.request
-        token_ids = torch.tensor(request.prompt_token_ids, device=self.network.device)
+        token_ids = upload(request.prompt_token_ids, self.network.device)
         prompt = self.network.embed(token_ids)
         if request.audio_span is None:
             raise EngineError(f"request {request.request_id}: its prompt has no place for audio")

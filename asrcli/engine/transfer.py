@@ -20,6 +20,13 @@ def upload(values: Any, device: torch.device, dtype: torch.dtype = torch.long) -
     return torch.tensor(values, dtype=dtype, pin_memory=True).to(device, non_blocking=True)
 
 
+def upload_into(buffer: Tensor, values: Any) -> None:
+    """Copy numbers into a tensor that stays where it is, without waiting for its device."""
+    pinned = buffer.device.type == "cuda"
+    host = torch.tensor(values, dtype=buffer.dtype, pin_memory=pinned)
+    buffer.copy_(host, non_blocking=True)
+
+
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor on a device, without waiting for it; itself if it is there already."""
     if device.type == "cuda" and tensor.device.type == "cpu":

@@ -61,7 +61,9 @@ def test_audio_moves_with_all_that_is_known_of_it(num_positions: int) -> None:
         assert torch.equal(moved[1, :, :num_positions], old[3, :, :num_positions])
         assert torch.equal(moved[[0, 2, 3]], old[[0, 2, 3]])
     if num_positions:
-        masks = cache.hear([1, 0]).mask[:, 0, 0]
+        mask = cache.hear([1, 0]).mask
+        assert mask is not None
+        masks = mask[:, 0, 0]
         assert torch.equal(masks[0, :num_positions], log_weights)
         assert masks[1, :4].eq(0).all()
         assert masks[0, num_positions:].eq(-torch.inf).all()

@@ -135,9 +135,15 @@ class WatchedDecoderOnly:
         self._watch("prefill", len(prompts), first_row + len(lengths), cache)
         return self.network.prefill(prompts, lengths, cache, first_row)
 
-    def decode(self, token_ids: Tensor, lengths: Sequence[int], cache: TokenCache) -> Tensor:
+    def decode(
+        self,
+        token_ids: Tensor,
+        lengths: Sequence[int],
+        cache: TokenCache,
+        positions: Tensor | None = None,
+    ) -> Tensor:
         self._watch("decode", len(token_ids), len(token_ids), cache)
-        return self.network.decode(token_ids, lengths, cache)
+        return self.network.decode(token_ids, lengths, cache, positions)
 
     def _watch(self, what: str, amount: int, num_rows: int, cache: TokenCache) -> None:
         error = self.fault(num_rows)
