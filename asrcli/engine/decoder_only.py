@@ -17,6 +17,7 @@ from torch import Tensor
 
 from asrcli.engine.layers import Linear, RmsNorm
 from asrcli.engine.packing import pack
+from asrcli.engine.prompts import PromptLayout
 from asrcli.engine.runner import round_up
 from asrcli.engine.token_cache import TokenCache, TokenShape
 from asrcli.engine.transfer import upload
@@ -88,6 +89,7 @@ class DecoderOnly:
         self.device = weights.norm.weight.device
         self.dtype = weights.norm.weight.dtype
         self.max_length = weights.max_length
+        self.lays_out_prompts = self.device.type == "cuda"  # few kernels, at the cost of padding
         self.token_shape = TokenShape(
             num_layers=len(weights.layers),
             num_heads=weights.num_key_value_heads,
@@ -119,16 +121,21 @@ class DecoderOnly:
         Returns:
             State of each prompt's last position, [num_prompts, width].
         """
+        layout = PromptLayout(lengths, self.device) if self.lays_out_prompts else None
         positions = torch.cat([torch.arange(n, device=self.device) for n in lengths])
         rotation = self._rotation(positions)
         states = prompts
-        ends = torch.tensor(lengths, device=self.device).cumsum(0) - 1
+        ends = upload(lengths, self.device).cumsum(0) - 1
         last_layer = len(self.weights.layers) - 1
         for index, layer in enumerate(self.weights.layers):
             query, key, value = self._project(layer, states, rotation)
             attended = []
             begin = 0
-            for row, length in enumerate(lengths, start=first_row):
+            if layout is not None:
+                rows, places = first_row + layout.rows[:, None], layout.places[:, None]
+                cache.held.put(index, rows, places, key[:, None], value[:, None])
+                attended.append(layout.attend(query, key, value))
+            for row, length in enumerate(() if layout else lengths, start=first_row):
                 part = slice(begin, begin + length)
                 cache.held.fill(index, slice(row, row + 1), key[None, part], value[None, part])
                 # In one piece: products of slices would copy them again, and slowly.
