@@ -51,6 +51,8 @@ class RmsNorm:
     epsilon: float
 
     def __call__(self, states: Tensor) -> Tensor:
+        if states.device.type == "cuda":  # one kernel instead of eight
+            return F.rms_norm(states, self.weight.shape, self.weight, self.epsilon)
         wide = states.float()
         wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)
         return self.weight * wide.to(states.dtype)
