@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from asrcli.engine import cache as slot_cache
+from asrcli.engine import token_cache
 from asrcli.engine.bags import BaggedKeyValues
 from asrcli.engine.graphs import Step, StepGraphs, pad_length, pad_rows
 from asrcli.engine.key_values import KeyValues
@@ -29,7 +30,8 @@ KINDS = ["encoder-decoder", "decoder-only"]
 
 @pytest.fixture(autouse=True)
 def kept_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_cache, "store_for", lambda device: KeyValues)
+    for module in (slot_cache, token_cache):
+        monkeypatch.setattr(module, "store_for", lambda device: KeyValues)
 
 
 @pytest.fixture
@@ -89,14 +91,16 @@ def test_rows_that_come_and_go(
         assert graphs.num_recorded > (num_slots > 1)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_bags_may_be_stepped_in_place_as_well(
-    start: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Engine], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests = [request("encoder-decoder", number) for number in range(NUM_REQUESTS)]
-    expected = run(start("encoder-decoder", None, 6), requests)
-    monkeypatch.setattr(slot_cache, "store_for", lambda device: BaggedKeyValues)
+    requests = [request(kind, number) for number in range(NUM_REQUESTS)]
+    expected = run(start(kind, None, 6), requests)
+    for module in (slot_cache, token_cache):
+        monkeypatch.setattr(module, "store_for", lambda device: BaggedKeyValues)
     graphs = StepGraphs(torch.device("cpu"), 6)
-    check(run(start("encoder-decoder", graphs, 6), requests), expected)
+    check(run(start(kind, graphs, 6), requests), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
