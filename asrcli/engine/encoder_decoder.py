@@ -21,6 +21,7 @@ from asrcli.engine.key_values import BLOCK
 from asrcli.engine.layers import LayerNorm, Linear, attend_all
 from asrcli.engine.packing import pack
 from asrcli.engine.silence import LOOK_AHEAD, add_silence
+from asrcli.engine.transfer import send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ class EncoderDecoder:
                 trained with end in silence, and it is taken to last: see ``asrcli.engine.silence``.
             silence_stride: positions of that silence of which one is encoded.
         """
-        features = features.to(self.device, self.dtype)
+        features = send(features, self.device).to(self.dtype)
         states, log_weights = self._embed_audio(features, silence_stride)
         # The audio's own positions have weight 1, and most scores are theirs.
         num_own = features.shape[-1] // self._stride

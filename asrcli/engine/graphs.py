@@ -17,7 +17,7 @@ from collections.abc import Sequence as Rows
 import torch
 from torch import Tensor
 
-from asrcli.engine.transfer import upload_into
+from asrcli.engine.transfer import gpu_beside_engine, upload_into
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Takes ids and positions, both int64 [num_rows], into rows 0 and up; gives float32 logits
@@ -128,10 +128,10 @@ class StepGraphs:
         output = self._output(logits)  # of the memory of the stream at hand, not of the pool
         del logits
         graph = torch.cuda.CUDAGraph()
-        # Threads that prepare windows go on meanwhile; what they ask of the GPU is no concern here.
-        with torch.cuda.graph(
+        recording = torch.cuda.graph(
             graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"
-        ):
+        )
+        with gpu_beside_engine, recording:
             output.copy_(self._call(num_rows, step))
         self.num_recorded += 1
         return graph

@@ -16,7 +16,7 @@ from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.graphs import StepGraphs, pad_rows
 from asrcli.engine.key_values import BLOCK
 from asrcli.engine.runner import round_up
-from asrcli.engine.transfer import download, upload
+from asrcli.engine.transfer import download, upload, use_here
 from asrcli.stages import Stages
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class SlotRunner:
         known = [each.request.audio for each in batch if each.request.audio is not None]
         if known:
             return join(known)
-        features = torch.stack([sequence.request.input_features for sequence in batch])
+        features = torch.stack([use_here(sequence.request.input_features) for sequence in batch])
         encoded = self.network.encode(features, batch[0].request.silence_stride)
         num_windows, num_positions, _ = encoded.states.shape
         self.stages.count(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from asrcli.engine.graphs import StepGraphs, pad_length, pad_rows
 from asrcli.engine.token_cache import TokenCache, TokenShape
-from asrcli.engine.transfer import upload
+from asrcli.engine.transfer import upload, use_here
 from asrcli.errors import EngineError
 from asrcli.stages import Stages
 
@@ -85,7 +85,8 @@ class TokenRunner:
         with self.stages.measure("encoder"):
             for begin in range(0, len(newcomers), self.encode_batch_size):
                 batch = newcomers[begin : begin + self.encode_batch_size]
-                encoded = self.network.encode([each.request.input_features for each in batch])
+                features = [use_here(each.request.input_features) for each in batch]
+                encoded = self.network.encode(features)
                 lengths = list(map(len, encoded))
                 self.stages.count(
                     encoded_positions=sum(lengths), encoded_pairs=sum(n * n for n in lengths)

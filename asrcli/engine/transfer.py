@@ -6,10 +6,15 @@ from pinned memory is queued behind that, and the host goes on.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
 from torch import Tensor
+
+gpu_beside_engine = threading.Lock()
+"""Held by a thread that uses the GPU beside the engine's, and by that one while it records a graph:
+what others ask of the GPU meanwhile could spoil the recording."""
 
 
 def upload(values: Any, device: torch.device, dtype: torch.dtype = torch.long) -> Tensor:
@@ -29,9 +34,9 @@ def upload_into(buffer: Tensor, values: Any) -> None:
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor on a device, without waiting for it; itself if it is there already."""
-    if device.type == "cuda" and tensor.device.type == "cpu":
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+    if device.type != "cuda" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def download(tensor: Tensor) -> list[Any]:

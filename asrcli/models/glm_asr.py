@@ -244,7 +244,7 @@ def load(
         processor=GlmAsrProcessor(
             checkpoint.name,
             vocabulary,
-            LogMel(int(files.config["audio_config"].get("num_mel_bins", 128))),
+            LogMel(int(files.config["audio_config"].get("num_mel_bins", 128)), device=device),
             max_length=network.max_length,
             eos_token_ids=_eos_token_ids(files, vocabulary),
         ),

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from asrcli.engine.encoder_decoder import EncoderLayer
 from asrcli.engine.layers import LayerNorm, Linear, attend_all
+from asrcli.engine.transfer import send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Tower:
 
     def __call__(self, features: Sequence[Tensor]) -> list[Tensor]:
         """Rows of one length, [num_mel_bins, num_frames], to [num_frames / 8, width] of each."""
-        states = self._convolve(torch.stack(list(features)).to(self.device, self.dtype))
+        states = self._convolve(send(torch.stack(list(features)), self.device).to(self.dtype))
         rotation = self._rotation(states.shape[1])
         for layer in self.weights.layers:
             attended = self._attend(layer.qkv(layer.attention_norm(states)), rotation)

@@ -297,7 +297,7 @@ def _load(name: str, files: ModelFiles, device: torch.device, dtype: torch.dtype
         processor=Qwen3AsrProcessor(
             name,
             vocabulary,
-            UnpaddedLogMel(num_mel_bins),
+            UnpaddedLogMel(num_mel_bins, device=device),
             eos_token_ids=_eos_token_ids(files, vocabulary),
             max_length=network.max_length,
             chunk_length=2 * int(audio.get("n_window", CHUNK_LENGTH // 2)),

@@ -17,6 +17,7 @@ from torch import Tensor
 from asrcli.engine.encoder_decoder import EncoderLayer
 from asrcli.engine.layers import LayerNorm, Linear, attend
 from asrcli.engine.packing import pack
+from asrcli.engine.transfer import send, upload
 from asrcli.models.qwen3_asr_positions import DOWNSAMPLING, count_positions
 
 CHUNKS_AT_ONCE = {"cuda": 256}  # through the convolutions, of 6 MB each in float32
@@ -112,7 +113,7 @@ class Tower:
         return torch.cat([self._convolve(part) for part in torch.split(chunks, at_once)])
 
     def _convolve(self, chunks: Tensor) -> Tensor:
-        states = chunks[:, None].to(self._device, self._dtype)
+        states = send(chunks[:, None], self._device).to(self._dtype)
         for weight, bias in self.weights.convolutions:
             states = F.gelu(F.conv2d(states, weight, bias, stride=2, padding=1))
         return (
@@ -138,10 +139,10 @@ class Tower:
         is_audio[slots] = places < torch.tensor(sizes, dtype=torch.long)[:, None]
         mask = torch.zeros(is_audio.shape, dtype=self._dtype).masked_fill_(~is_audio, -torch.inf)
         return _Layout(
-            slots=torch.tensor(slots, device=self._device, dtype=torch.long),
+            slots=upload(slots, self._device),
             num_windows=num_windows,
             num_chunks_each=num_each,
-            mask=mask.view(num_windows, 1, 1, -1).to(self._device),
+            mask=send(mask.view(num_windows, 1, 1, -1), self._device),
         )
 
     def _attend(self, layer: EncoderLayer, states: Tensor, layout: _Layout) -> Tensor:

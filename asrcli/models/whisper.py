@@ -299,7 +299,7 @@ def load(
     }
     multilingual = settings.get("is_multilingual", files.config.get("vocab_size") != 51864)
     vocabulary = Vocabulary(Tokenizer.from_file(str(files.tokenizer_path)), bool(multilingual))
-    features = LogMel(int(files.config["num_mel_bins"]))
+    features = LogMel(int(files.config["num_mel_bins"]), device=device)
     return Model(
         processor=WhisperProcessor(
             checkpoint.name,
