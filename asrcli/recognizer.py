@@ -14,7 +14,7 @@ import torch
 from asrcli.attempts import Attempts
 from asrcli.compute_threads import in_passing
 from asrcli.engine.decoder_only import DecoderOnly
-from asrcli.engine.device import choose_device, choose_dtype
+from asrcli.engine.device import choose_device, choose_dtype, set_up
 from asrcli.engine.loop import Engine
 from asrcli.engine.memory import (
     choose_num_slots,
@@ -91,7 +91,7 @@ class Recognizer:
         if self.device.type == "cpu":  # from here on: what loading takes, it gives back
             keep_freed_memory()
         self.stages = Stages()
-        self._engine = _start_engine(self._model, self.device, batch_size, self.stages)
+        self._engine = _start_engine(self._model.network, self.device, batch_size, self.stages)
         self._attempts = Attempts(self._model, self._engine)
         # Runs at the end of the process as well: threads that still compute then would crash it.
         self._finalizer = weakref.finalize(self, _close, self._attempts, self._engine)
@@ -216,12 +216,15 @@ def _load(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> M
 
 
 def _start_engine(
-    model: Model, device: torch.device, batch_size: int | None, stages: Stages
+    network: CrossAttentionNetwork | DecoderOnly,
+    device: torch.device,
+    batch_size: int | None,
+    stages: Stages,
 ) -> Engine:
     """An engine with as many rows as asked for, or as fit; sizes of a step suit the device."""
     # On a CPU one window at a time is as fast as eight, and its result cannot depend on company.
     encode_batch_size, max_prefill = (16, 64) if device.type == "cuda" else (1, 4)
-    network = model.network
+    set_up(device)
     if isinstance(network, DecoderOnly):
         max_tokens = choose_num_tokens(network.token_shape.token_bytes(network.dtype), device)
         num_slots = max(batch_size, MAX_BEAM_SIZE) if batch_size else max_slots(device)

@@ -61,6 +61,14 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
     return dtype
 
 
+def set_up(device: torch.device) -> None:
+    """Choose among torch's kernels for a device, for the whole process."""
+    if device.type == "cuda":
+        # cuDNN's attention compiles a plan for each new shape, and that takes longer than hundreds
+        # of passes: prompts come in ever new shapes.
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def unquantized(dtype: torch.dtype) -> torch.dtype:
     """The format of activations, and of what is no affine map's weight."""
     if dtype is not torch.int8:
