@@ -110,6 +110,7 @@ class Engine:
             if newcomers:
                 self._advance(newcomers, self.runner.prefill(newcomers, self.scheduler.room))
             if self.scheduler.running:
+                self._align()
                 self._advance(self.scheduler.running, self.runner.decode(self.scheduler.running))
         except torch.OutOfMemoryError as error:
             try:
@@ -118,6 +119,13 @@ class Engine:
                 self._give_up(EngineError(f"no way on from too little memory ({trouble})"))
         except Exception as error:  # whatever it is, it reaches those who wait for a result
             self._fail(error)
+
+    def _align(self) -> None:
+        """Let rows stand as their audio does, if that helps."""
+        if self.runner.aligns_rows:
+            longest = max(sequence.length for sequence in self.scheduler.running)
+            for source, target in self.scheduler.align():
+                self.runner.move(source, target, longest)
 
     def _advance(self, rows: Rows[Sequence], logits: torch.Tensor) -> None:
         with self.runner.stages.measure("sampling"):

@@ -26,6 +26,10 @@ class Runner(Protocol):
     stages: Stages
 
     @property
+    def aligns_rows(self) -> bool:
+        """Whether a step gains by rows that stand as their audio does."""
+
+    @property
     def num_slots(self) -> int:
         """Rows that can run at once."""
 

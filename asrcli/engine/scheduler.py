@@ -223,6 +223,34 @@ class Scheduler:
             self.heard[slot].audio_slot = slot
         return moved
 
+    def align(self) -> list[tuple[int, int]]:
+        """Put the rows in the order of their audio, where each has its own and a slot is free.
+
+        Beams leave them in another one when they end.
+
+        Returns:
+            (from, to) of the copies to be made, one after the other.
+        """
+        order = [lead.slot for lead in self.heard]  # the slot whose row is to stand in each
+        spare = len(self.running)
+        if len(order) != spare or spare >= self.num_slots or any(s.search for s in self.running):
+            return []
+        copies = []
+        for first in range(spare):
+            if order[first] == first:
+                continue
+            copies.append((first, spare))
+            slot = first
+            while order[slot] != first:
+                copies.append((order[slot], slot))
+                order[slot], slot = slot, order[slot]
+            copies.append((spare, slot))
+            order[slot] = slot
+        self.running = list(self.heard)
+        for slot, sequence in enumerate(self.running):
+            sequence.slot = slot
+        return copies
+
     def shrink(self, num_slots: int) -> None:
         """Go on with fewer slots: all that runs starts again, ahead of those who wait."""
         if self.max_tokens is not None:

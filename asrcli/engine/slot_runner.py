@@ -74,6 +74,11 @@ class SlotRunner:
         self.graphs = graphs
 
     @property
+    def aligns_rows(self) -> bool:
+        """Graphs are of steps in which each row hears its own slot."""
+        return self.graphs is not None
+
+    @property
     def num_slots(self) -> int:
         """Slots that there are."""
         return self.cache.num_slots

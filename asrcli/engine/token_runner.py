@@ -73,6 +73,11 @@ class TokenRunner:
         self._recorded_version = self.cache.version
 
     @property
+    def aligns_rows(self) -> bool:
+        """Audio is part of the row."""
+        return False
+
+    @property
     def max_length(self) -> int:
         """Ids that one request can come to, its prompt included."""
         return min(self.network.max_length, self.max_tokens)

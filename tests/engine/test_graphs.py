@@ -25,6 +25,7 @@ from tests.engine.traced_graphs import TracedGraphs
 
 TIMEOUT = 60.0  # s
 NUM_REQUESTS = 20
+BEAMS = (0, 1, 4)
 KINDS = ["encoder-decoder", "decoder-only"]
 
 
@@ -110,6 +111,29 @@ def test_beams_beside_plain_rows(start: Callable[..., Engine], kind: str) -> Non
     graphs = TracedGraphs(8)
     check(run(start(kind, graphs, 8), requests), expected)
     assert graphs.num_recorded  # some steps had rows of which each heard its own slot
+
+
+def test_once_the_beams_have_ended_rows_stand_as_their_audio_does(
+    start: Callable[..., Engine],
+) -> None:
+    kind = "encoder-decoder"
+    requests = [request(kind, number, 3 if number in BEAMS else 1) for number in range(30)]
+    expected = run(start(kind, None, 9), requests)
+    graphs = TracedGraphs(9)
+    engine = start(kind, graphs, 9)
+    num_copies = 0
+    align = engine.scheduler.align
+
+    def watched() -> list[tuple[int, int]]:
+        nonlocal num_copies
+        copies = align()
+        num_copies += len(copies)
+        return copies
+
+    engine.scheduler.align = watched  # type: ignore[method-assign]
+    check(run(engine, requests), expected)
+    assert num_copies > 1
+    assert graphs.replays.total() > 3
 
 
 @pytest.mark.parametrize("stride", [2, 3])

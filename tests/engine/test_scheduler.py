@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import random
 from concurrent.futures import Future
 from dataclasses import replace
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,3 +138,33 @@ def test_length_counts_prompt_and_new_ids() -> None:
     each = sequence()
     each.token_ids = [1, 2, 3]
     assert each.length == len(REQUEST.prompt_token_ids) + 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_are_put_in_the_order_of_their_audio(seed: int) -> None:
+    scheduler = Scheduler(9)
+    for _ in range(8):
+        scheduler.add(sequence())
+    scheduler.admit(8)
+    random.Random(seed).shuffle(scheduler.heard)
+    for place, row in enumerate(scheduler.heard):
+        row.audio_slot = place
+    content: list[Sequence | None] = [*scheduler.running, None]
+    for source, target in scheduler.align():
+        content[target] = content[source]
+    assert content[:8] == scheduler.running == scheduler.heard
+    assert [row.slot for row in scheduler.running] == list(range(8))
+    assert scheduler.align() == []
+
+
+def test_rows_stay_where_no_slot_is_free_or_beams_run() -> None:
+    for num_slots, num_beams in ((3, 1), (8, 2)):
+        scheduler = Scheduler(num_slots)
+        beams = replace(REQUEST, sampling=replace(REQUEST.sampling, num_beams=num_beams))
+        for request in (REQUEST, REQUEST, beams):
+            scheduler.add(Sequence(request, Future[Hypothesis]()))
+        scheduler.admit(3)
+        scheduler.heard.reverse()
+        before = list(scheduler.running)
+        assert scheduler.align() == []
+        assert scheduler.running == before
