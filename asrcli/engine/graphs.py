@@ -77,9 +77,10 @@ class StepGraphs:
 
     def drop(self) -> None:
         """Forget all graphs, before what they read is laid out anew."""
+        if self._records:
+            torch.cuda.synchronize(self._device)  # one of them may be running
         self._graphs.clear()
         if self._records:
-            torch.cuda.synchronize(self._device)
             self._pool = torch.cuda.graph_pool_handle()
 
     def _run(self, num_rows: int, shape: Hashable, step: Step) -> None:
