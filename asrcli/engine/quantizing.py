@@ -82,7 +82,6 @@ def _quantize(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Rows [n, width] as uint8 around the middle, and the steps [n, 1] that they count in."""
     largest = rows.abs().amax(dim=-1, keepdim=True)
     steps = (largest.float() / _MOST).clamp_min_(_LEAST_STEP).to(rows.dtype)
-    own = rows.to(torch.float32, copy=True)
-    # Half a step more, since numbers are cut off and not rounded on the way to integers.
-    scaled = own.mul_(steps.float().reciprocal()).add_(_MIDDLE + 0.5)
-    return scaled.to(torch.uint8), steps
+    scaled = rows.to(torch.float32, copy=True).mul_(steps.float().reciprocal()).round_()
+    # By way of int8, whose conversion is ten times as fast; another sign bit adds the middle.
+    return scaled.to(torch.int8).view(torch.uint8).bitwise_xor_(_MIDDLE), steps
