@@ -119,7 +119,7 @@ class Attempts:
         before: Attempt | None = None,
     ) -> None:
         """Send a window through the model; what was encoded of it before is not encoded again."""
-        with self._engine.runner.stages.measure("features"), one_thread():
+        with one_thread(), self._engine.runner.stages.measure("features"):
             request = self._processor.prepare(next(self._request_ids), job.window, options)
         if before is not None:
             request = _with_audio_of(request, before)
