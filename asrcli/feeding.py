@@ -98,11 +98,12 @@ class Permits:
         self._num_free = most
         self._at_once = max(1, most // BURSTS)
         self._is_used_up = False
+        self._has_ended = False
 
     def acquire(self) -> None:
         """Take one, if need be once some have come back."""
         with self._changed:
-            while self._is_used_up and self._num_free < self._at_once:
+            while self._is_used_up and self._num_free < self._at_once and not self._has_ended:
                 self._changed.wait()
             self._num_free -= 1
             self._is_used_up = self._num_free <= 0
@@ -111,6 +112,12 @@ class Permits:
         """Give one back."""
         with self._changed:
             self._num_free += 1
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Hold nobody up any more."""
+        with self._changed:
+            self._has_ended = True
             self._changed.notify_all()
 
 
@@ -158,8 +165,7 @@ class Feeder:
     def stop(self) -> None:
         """Submit nothing more."""
         self._stopped = True
-        for _ in self._threads:
-            self._permits.release()
+        self._permits.end()
         # A read from a pipe that says nothing cannot be called off; the thread ends with it.
         for thread in self._threads:
             thread.join(timeout=STOP_DURATION)

@@ -44,3 +44,16 @@ def test_one_at_a_time() -> None:
         permits.acquire()
         threading.Timer(0.05, permits.release).start()
     permits.acquire()
+
+
+def test_nobody_is_held_up_at_the_end() -> None:
+    permits = Permits(MOST)
+    for _ in range(MOST):
+        permits.acquire()
+    thread = threading.Thread(target=lambda: [permits.acquire() for _ in range(3)], daemon=True)
+    thread.start()
+    thread.join(0.1)
+    assert thread.is_alive()
+    permits.end()
+    thread.join(10)
+    assert not thread.is_alive()
