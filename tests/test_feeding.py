@@ -50,7 +50,12 @@ def test_nobody_is_held_up_at_the_end() -> None:
     permits = Permits(MOST)
     for _ in range(MOST):
         permits.acquire()
-    thread = threading.Thread(target=lambda: [permits.acquire() for _ in range(3)], daemon=True)
+
+    def take() -> None:
+        for _ in range(3):
+            permits.acquire()
+
+    thread = threading.Thread(target=take, daemon=True)
     thread.start()
     thread.join(0.1)
     assert thread.is_alive()
