@@ -17,7 +17,7 @@ from collections.abc import Sequence as Rows
 import torch
 from torch import Tensor
 
-from asrcli.engine.transfer import gpu_beside_engine, upload_into
+from asrcli.engine.transfer import gpu_beside_engine, open_stream, upload_into
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Takes ids and positions, both int64 [num_rows], into rows 0 and up; gives float32 logits
@@ -52,7 +52,7 @@ class StepGraphs:
         self._logits: Tensor | None = None
         self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         if self._records:
-            self._side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+            self._side = open_stream(device)
             self._pool = torch.cuda.graph_pool_handle()
 
     def run(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from asrcli.engine.graphs import StepGraphs
     from asrcli.engine.scheduler import Scheduler, Sequence
     from asrcli.stages import Stages
 
@@ -20,10 +21,12 @@ class Runner(Protocol):
     Attributes:
         encode_batch_size: windows that the encoder takes at once.
         stages: where the time goes.
+        graphs: runs the decode steps; None where they are run plainly.
     """
 
     encode_batch_size: int
     stages: Stages
+    graphs: StepGraphs | None
 
     @property
     def aligns_rows(self) -> bool:

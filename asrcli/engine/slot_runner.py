@@ -71,7 +71,7 @@ class SlotRunner:
         self.cache = self._allocate(num_slots)
         if graphs is None and network.device.type == "cuda":
             graphs = StepGraphs(network.device, num_slots)
-        self.graphs = graphs
+        self.graphs: StepGraphs | None = graphs
 
     @property
     def aligns_rows(self) -> bool:

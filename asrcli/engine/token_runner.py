@@ -69,7 +69,7 @@ class TokenRunner:
         self.cache = TokenCache(network.token_shape, network.device, network.dtype)
         if graphs is None and network.device.type == "cuda":
             graphs = StepGraphs(network.device, num_slots)
-        self.graphs = graphs
+        self.graphs: StepGraphs | None = graphs
         self._recorded_version = self.cache.version
 
     @property

@@ -50,9 +50,14 @@ def download(tensor: Tensor) -> list[Any]:
     return numbers
 
 
+def open_stream(device: torch.device) -> torch.cuda.Stream:
+    """A further stream of a CUDA device."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch has no types for it
+
+
 def finish(stream: torch.cuda.Stream) -> None:
     """Wait for what a stream has been given so far, and not for what others give it meanwhile."""
-    done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    done = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch has no types for it
     done.record(stream)
     done.synchronize()
 

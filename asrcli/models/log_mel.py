@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from asrcli.audio.reading import SAMPLING_RATE
-from asrcli.engine.transfer import finish, gpu_beside_engine, send
+from asrcli.engine.transfer import finish, gpu_beside_engine, open_stream, send
 from asrcli.models.mel_filters import mel_filters
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _Extraction:
         self._window = torch.hann_window(FFT_LENGTH).to(self._device)
         self._stream = None
         if self._device.type == "cuda":
-            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+            self._stream = open_stream(self._device)
 
     def _extract(self, samples: NDArray[np.float32], compute: Callable[[Tensor], Tensor]) -> Tensor:
         """What is computed of samples, complete."""

@@ -114,7 +114,7 @@ def test_beams_beside_plain_rows(start: Callable[..., Engine], kind: str) -> Non
 
 
 def test_once_the_beams_have_ended_rows_stand_as_their_audio_does(
-    start: Callable[..., Engine],
+    start: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = "encoder-decoder"
     requests = [request(kind, number, 3 if number in BEAMS else 1) for number in range(30)]
@@ -130,7 +130,7 @@ def test_once_the_beams_have_ended_rows_stand_as_their_audio_does(
         num_copies += len(copies)
         return copies
 
-    engine.scheduler.align = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(engine.scheduler, "align", watched)
     check(run(engine, requests), expected)
     assert num_copies > 1
     assert graphs.replays.total() > 3

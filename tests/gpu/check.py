@@ -83,7 +83,7 @@ def start_engine(subject: Subject, mode: str, stages: Stages | None = None) -> E
         "kernels": StepGraphs(device, num_rows, records=False),
         "plain": None,
     }
-    engine.runner.graphs = graphs[mode]  # type: ignore[attr-defined]
+    engine.runner.graphs = graphs[mode]
     return engine
 
 
@@ -115,8 +115,9 @@ def check(subject: Subject, windows: Windows, num_ids: int, rounds: int) -> Resu
     for mode in MODES:
         engine = start_engine(subject, mode)
         found[mode] = read(subject, engine, windows, num_ids)
-        graphs = engine.runner.graphs  # type: ignore[attr-defined]
+        graphs = engine.runner.graphs
         if mode == "graphs":
+            assert graphs is not None
             num_recorded, failure = graphs.num_recorded, graphs.failure
         close(engine)
     stages = Stages()
@@ -150,7 +151,7 @@ def share_equal(ids: Ids, others: Ids) -> float:
 def close(engine: Engine) -> None:
     """End an engine and give its memory back."""
     engine.close()
-    engine.runner.graphs = None  # type: ignore[attr-defined]
+    engine.runner.graphs = None
     del engine
     gc.collect()
     if torch.cuda.is_available():
