@@ -129,21 +129,18 @@ class DecoderOnly:
         last_layer = len(self.weights.layers) - 1
         for index, layer in enumerate(self.weights.layers):
             query, key, value = self._project(layer, states, rotation)
-            attended = []
-            begin = 0
             if layout is not None:
                 rows, places = first_row + layout.rows[:, None], layout.places[:, None]
                 cache.held.put(index, rows, places, key[:, None], value[:, None])
-                attended.append(layout.attend(query, key, value))
-            for row, length in enumerate(() if layout else lengths, start=first_row):
-                part = slice(begin, begin + length)
-                cache.held.fill(index, slice(row, row + 1), key[None, part], value[None, part])
-                # In one piece: products of slices would copy them again, and slowly.
-                keys = key[part].transpose(0, 1).contiguous()
-                values = value[part].transpose(0, 1).contiguous()
-                attended.append(self._attend_prompt(query[part], keys, values))
-                begin += length
-            attention = torch.cat(attended)
+                attention = layout.attend(query, key, value)
+            else:
+                begin = 0
+                for row, length in enumerate(lengths, start=first_row):
+                    part = slice(begin, begin + length)
+                    begin += length
+                    slots = slice(row, row + 1)
+                    cache.held.fill(index, slots, key[None, part], value[None, part])
+                attention = self._attend_prompts(query, key, value, lengths)
             if index == last_layer:  # nobody looks at the other positions any more
                 attention, states = attention[ends], states[ends]
             states = states + layer.attention_out(attention)
@@ -213,6 +210,26 @@ class DecoderOnly:
             turned = layer.head_norm(turned)
         query, key = torch.split(_rotate(turned, rotation), [heads, few], dim=1)
         return query, key, value
+
+    def _attend_prompts(
+        self, query: Tensor, key: Tensor, value: Tensor, lengths: Sequence[int]
+    ) -> Tensor:
+        """Causal attention within prompts that lie behind one another, one after the other.
+
+        Args:
+            query: [sum(lengths), heads, head_dim], scaled already.
+            key, value: [sum(lengths), kv heads, head_dim].
+
+        Returns:
+            [sum(lengths), heads * head_dim].
+        """
+        attended = []
+        parts = (torch.split(each, list(lengths)) for each in (query, key, value))
+        for queries, keys, values in zip(*parts, strict=True):
+            # In one piece: products of slices would copy them again, and slowly.
+            keys, values = (each.transpose(0, 1).contiguous() for each in (keys, values))
+            attended.append(self._attend_prompt(queries, keys, values))
+        return torch.cat(attended)
 
     def _attend_prompt(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Causal attention within one prompt, some queries at a time.
