@@ -216,13 +216,15 @@ def _cost_of_encoder_decoder(network: EncoderDecoder, done: Counter[str]) -> Cos
         frames *= stride
     attention = 4 * len(weights.encoder_layers) * width * done["encoded_pairs"]
     decoder = weight_bytes(weights.decoder_layers) - weight_bytes(audio)
-    position = 2 * shape.num_layers * width * network.dtype.itemsize
-    num_read = done["read_positions"] + done["read_audio_positions"]
+    read = [
+        store.slot_bytes(network.dtype) * done[count] // store.room
+        for store, count in ((shape.ids, "read_positions"), (shape.audio, "read_audio_positions"))
+    ]
     maps = num_weights(weights.encoder_layers) + num_weights(audio)
     return Cost(
         map_ops=2 * maps * done["encoded_positions"],
         flops=2 * stem * done["encoded_positions"] + attention,
-        num_bytes=(decoder + weight_bytes(weights.output)) * done["steps"] + position * num_read,
+        num_bytes=(decoder + weight_bytes(weights.output)) * done["steps"] + sum(read),
     )
 
 

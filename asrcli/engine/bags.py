@@ -91,25 +91,38 @@ class BaggedKeyValues(KeyValues):
     def attend(self, layer: int, query: Tensor, places: Places, mask: Tensor | None) -> Tensor:
         """Attention of some rows; see ``KeyValues``."""
         assert mask is not None
-        num_rows, num_heads, num_tokens, width = query.shape
-        num_blocks = places.length // BLOCK
-        keys, values = self.keys[layer], self.values[layer]
-        if num_tokens > 1:  # one pass over the slots for all of them
-            keys = keys[places.slots, :, :num_blocks]
-            scores = torch.matmul(query[:, :, None], keys).transpose(2, 3).flatten(3)
-            weights = torch.softmax(scores.add_(mask), dim=-1)
-            attended = torch.matmul(weights, values[places.slots, :, : places.length])
-            return attended.transpose(1, 2).flatten(2)
+        dtype = query.dtype
+        if query.shape[2] > 1:
+            return self._attend_in_one(layer, query, places, mask).to(dtype)
         assert isinstance(places, Bags)
+        num_rows, num_heads, _, width = query.shape
+        num_blocks = places.length // BLOCK
         split = self.shape.num_heads, self.shape.num_sharing
         query = query.reshape(num_rows, *split, width)
         by = query[:, :, None].expand(-1, -1, num_blocks, -1, -1).reshape(-1)
-        scores = _sum_bags(keys.view(-1, BLOCK), places.key_rows, places.key_bags, by)
+        scores = self._sum(self.keys[layer], places.key_rows, places.key_bags, by)
         scores = scores.view(num_rows, split[0], num_blocks, split[1], BLOCK)
         scores = scores.transpose(2, 3).reshape(num_rows, *split, -1).add_(mask)
         by = torch.softmax(scores, dim=-1).view(-1)
-        attended = _sum_bags(values.view(-1, width), places.value_rows, places.value_bags, by)
-        return attended.view(num_rows, 1, num_heads * width)
+        attended = self._sum(self.values[layer], places.value_rows, places.value_bags, by)
+        return attended.to(dtype).view(num_rows, 1, num_heads * width)
+
+    def _attend_in_one(self, layer: int, query: Tensor, places: Places, mask: Tensor) -> Tensor:
+        """Attention of many tokens a row, by one pass over the slots for all of them."""
+        keys = self._whole(self.keys[layer][places.slots, :, : places.length // BLOCK])
+        values = self._whole(self.values[layer][places.slots, :, : places.length])
+        scores = torch.matmul(query[:, :, None].to(keys.dtype), keys).transpose(2, 3).flatten(3)
+        weights = torch.softmax(scores.add_(mask), dim=-1)
+        return torch.matmul(weights, values).transpose(1, 2).flatten(2)
+
+    def _whole(self, stored: Tensor) -> Tensor:
+        """Keys or values as numbers [..., n], of what is stored of them."""
+        return stored
+
+    def _sum(self, stored: Tensor, rows: Tensor, bags: Tensor, by: Tensor) -> Tensor:
+        """Sums of rows [n] of a layer's keys or values, each row times a number: [num_bags, n]."""
+        table = stored.view(-1, stored.shape[-1])
+        return F.embedding_bag(rows, table, bags, mode="sum", per_sample_weights=by)
 
     def _copy_keys(self, keys: Tensor, source: int, target: int, length: int) -> None:
         num_blocks = -(-length // BLOCK)
@@ -119,13 +132,3 @@ class BaggedKeyValues(KeyValues):
 def _repeat(rows: Tensor, num_times: int) -> Tensor:
     """[..., n] to [..., num_times, n]."""
     return rows[..., None, :].expand(*rows.shape[:-1], num_times, -1)
-
-
-def _sum_bags(table: Tensor, rows: Tensor, bags: Tensor, by: Tensor) -> Tensor:
-    """Sums of rows of a table [num_rows, n], each row times a number: [num_bags, n]."""
-    return F.embedding_bag(rows, table, bags, mode="sum", per_sample_weights=by)
-
-
-def store_for(device: torch.device) -> type[KeyValues]:
-    """The way to keep keys and values that is fast on a device."""
-    return BaggedKeyValues if device.type == "cpu" else KeyValues

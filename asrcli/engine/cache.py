@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from asrcli.engine.bags import store_for
 from asrcli.engine.key_values import KeyValues, Places, StoreShape
+from asrcli.engine.stores import make_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class CacheShape:
         head_dim: width of a head.
         max_length: ids that a row can hold, its prompt included.
         num_audio_positions: encoder positions that a row attends to.
+        audio_in_bytes: whether keys and values of the audio are kept as whole numbers.
     """
 
     num_layers: int
@@ -35,6 +36,7 @@ class CacheShape:
     head_dim: int
     max_length: int
     num_audio_positions: int
+    audio_in_bytes: bool = False
 
     @property
     def ids(self) -> StoreShape:
@@ -44,14 +46,15 @@ class CacheShape:
     @property
     def audio(self) -> StoreShape:
         """Sizes of what is kept of the audio."""
-        return self._store(self.num_audio_positions)
+        return self._store(self.num_audio_positions, in_bytes=self.audio_in_bytes)
 
-    def _store(self, num_positions: int) -> StoreShape:
+    def _store(self, num_positions: int, *, in_bytes: bool = False) -> StoreShape:
         return StoreShape(
             num_layers=self.num_layers,
             num_heads=self.num_heads,
             head_dim=self.head_dim,
             num_positions=num_positions,
+            in_bytes=in_bytes,
         )
 
     def slot_bytes(self, dtype: torch.dtype) -> int:
@@ -86,9 +89,8 @@ class SlotCache:
         self, shape: CacheShape, num_slots: int, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.num_slots = num_slots
-        store = store_for(device)
-        self.ids: KeyValues = store(shape.ids, num_slots, device, dtype)
-        self.audio: KeyValues = store(shape.audio, num_slots, device, dtype)
+        self.ids: KeyValues = make_store(shape.ids, num_slots, device, dtype)
+        self.audio: KeyValues = make_store(shape.audio, num_slots, device, dtype)
         # Logarithms of the weights of an audio slot's positions, minus infinity behind its audio.
         self._log_weights = torch.zeros(num_slots, shape.audio.room, device=device, dtype=dtype)
         # Of the audio in each slot. One that was never used holds zeros, which do no harm. As many

@@ -16,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812  (the field's name for it)
 from torch import Tensor
 
 from asrcli.engine.audio import EncodedAudio
+from asrcli.engine.byte_bags import can_sum_bytes
 from asrcli.engine.cache import CacheShape, SlotCache
 from asrcli.engine.key_values import BLOCK
 from asrcli.engine.layers import LayerNorm, Linear, attend_all
@@ -59,6 +60,8 @@ class EncoderDecoderWeights:
         decoder_layers, decoder_norm: the decoder.
         output: to the scores of all ids; mostly the embedding.
         num_heads: of every attention.
+        audio_in_bytes: whether what the decoder attends to of the audio is kept in eight bits,
+            where that can be done.
     """
 
     convolutions: tuple[tuple[Tensor, Tensor, int], ...]
@@ -71,6 +74,7 @@ class EncoderDecoderWeights:
     decoder_norm: LayerNorm
     output: Linear
     num_heads: int
+    audio_in_bytes: bool = False
 
 
 class EncoderDecoder:
@@ -90,6 +94,7 @@ class EncoderDecoder:
             head_dim=self.head_dim,
             max_length=len(weights.token_positions),
             num_audio_positions=len(weights.audio_positions),
+            audio_in_bytes=weights.audio_in_bytes and can_sum_bytes(self.device),
         )
 
     def encode(self, features: Tensor, silence_stride: int) -> EncodedAudio:

@@ -12,6 +12,7 @@ from torch import Tensor
 from asrcli.engine.zeros import sparse_zeros
 
 BLOCK = 128  # positions that room is counted in
+BYTES_BESIDES = 8  # of a row that is kept in bytes: its step and its least, in float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class StoreShape:
         head_dim: width of a head.
         num_positions: that a slot holds at most.
         num_sharing: heads of the queries, one behind the other, that share a head of these.
+        in_bytes: whether they are kept as whole numbers of eight bits, where that can be done.
     """
 
     num_layers: int
@@ -31,6 +33,7 @@ class StoreShape:
     head_dim: int
     num_positions: int
     num_sharing: int = 1
+    in_bytes: bool = False
 
     @property
     def num_blocks(self) -> int:
@@ -44,7 +47,13 @@ class StoreShape:
 
     def slot_bytes(self, dtype: torch.dtype) -> int:
         """Memory of one slot, in bytes."""
-        return 2 * self.num_layers * self.num_heads * self.room * self.head_dim * dtype.itemsize
+        num_rows = self.num_blocks * self.head_dim, self.room  # of keys and of values
+        num_numbers = 2 * self.room * self.head_dim
+        if self.in_bytes:
+            num_bytes = num_numbers + sum(num_rows) * BYTES_BESIDES
+        else:
+            num_bytes = num_numbers * dtype.itemsize
+        return self.num_layers * self.num_heads * num_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +100,11 @@ class KeyValues:
         """
         self.shape = replace(self.shape, num_positions=num_positions)
         self.num_slots, self._found = num_slots, None
-        value_sizes = self.shape.room, self.shape.head_dim
         # Layer by layer: never are two whole stores in memory.
-        for tensors, sizes in ((self.keys, self._key_sizes()), (self.values, value_sizes)):
+        for tensors, sizes in (
+            (self.keys, self._key_sizes()),
+            (self.values, self._value_sizes()),
+        ):
             for layer, old in enumerate(tensors):
                 # Zeros, not empty: a masked position has weight 0, and 0 times a stray NaN is NaN.
                 new = sparse_zeros(
@@ -105,6 +116,9 @@ class KeyValues:
                 tensors[layer] = new
 
     def _key_sizes(self) -> tuple[int, ...]:
+        return self.shape.room, self.shape.head_dim
+
+    def _value_sizes(self) -> tuple[int, ...]:
         return self.shape.room, self.shape.head_dim
 
     def fill(self, layer: int, slots: slice, key: Tensor, value: Tensor) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from asrcli.engine.bags import store_for
 from asrcli.engine.key_values import KeyValues, StoreShape
+from asrcli.engine.stores import make_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class TokenCache:
         )
         self.room = 0
         self.version += 1
-        self.held = store_for(self._device)(shape, 0, self._device, self._dtype)
+        self.held = make_store(shape, 0, self._device, self._dtype)
 
     def fit(self, num_rows: int, room: int, num_live: int) -> None:
         """Have room for so many tokens in each of so many rows.

@@ -42,7 +42,7 @@ class WeightReader:
         self.device = device
         self._tensors = tensors
         self._dtype = unquantized(dtype)
-        self._quantizes = dtype is torch.int8
+        self.quantizes = dtype is torch.int8
         self._prefix = prefix
 
     def has(self, name: str) -> bool:
@@ -105,7 +105,7 @@ class WeightReader:
 
     def _finish(self, linear: Linear, in_steps: bool) -> Linear:
         is_worth_it = not in_steps or linear.weight.numel() >= MIN_STEP_WEIGHTS
-        return quantize_linear(linear) if self._quantizes and is_worth_it else pack_linear(linear)
+        return quantize_linear(linear) if self.quantizes and is_worth_it else pack_linear(linear)
 
     def _cast(self, tensor: Tensor, scale: float) -> Tensor:
         scaled = tensor if scale == 1.0 else tensor.float() * scale

@@ -74,6 +74,7 @@ class _Layers:
             decoder_norm=reader.norm("decoder.layer_norm"),
             output=output,
             num_heads=self._num_heads,
+            audio_in_bytes=reader.quantizes,
         )
 
     def _layer(self, name: str, *, in_steps: bool) -> dict[str, Any]:

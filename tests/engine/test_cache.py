@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -39,12 +41,14 @@ def test_wiping_leaves_other_slots() -> None:
             assert torch.equal(wiped[others], old[others])
 
 
-def test_sizes() -> None:
-    cache = SlotCache(SHAPE, 4, torch.device("cpu"), torch.bfloat16)
+@pytest.mark.parametrize("in_bytes", [False, True])
+def test_sizes(in_bytes: bool) -> None:
+    shape = replace(SHAPE, audio_in_bytes=in_bytes)
+    cache = SlotCache(shape, 4, torch.device("cpu"), torch.bfloat16)
     assert all(not tensor.any() for tensor in everything(cache))
     masks = 4 * BLOCK * 2
     num_bytes = sum(tensor.nbytes for tensor in everything(cache)) + masks
-    assert num_bytes == 4 * SHAPE.slot_bytes(torch.bfloat16)
+    assert num_bytes == 4 * shape.slot_bytes(torch.bfloat16)
     assert SHAPE.ids.room == SHAPE.audio.room == BLOCK
 
 

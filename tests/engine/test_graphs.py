@@ -32,7 +32,7 @@ KINDS = ["encoder-decoder", "decoder-only"]
 @pytest.fixture(autouse=True)
 def kept_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (slot_cache, token_cache):
-        monkeypatch.setattr(module, "store_for", lambda device: KeyValues)
+        monkeypatch.setattr(module, "make_store", KeyValues)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_bags_may_be_stepped_in_place_as_well(
     requests = [request(kind, number) for number in range(NUM_REQUESTS)]
     expected = run(start(kind, None, 6), requests)
     for module in (slot_cache, token_cache):
-        monkeypatch.setattr(module, "store_for", lambda device: BaggedKeyValues)
+        monkeypatch.setattr(module, "make_store", BaggedKeyValues)
     graphs = StepGraphs(torch.device("cpu"), 6)
     check(run(start(kind, graphs, 6), requests), expected)
 
