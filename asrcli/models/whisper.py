@@ -19,7 +19,6 @@ from asrcli.models.base import Alias, Checkpoint, Detection, Family, Model, Mode
 from asrcli.models.context import fit_context, hints_room
 from asrcli.models.text_measures import compression_ratio
 from asrcli.models.whisper_rules import MustReach, build_rules
-from asrcli.models.whisper_silence import STRIDE, STRIDE_FOR_LANGUAGE
 from asrcli.models.whisper_vocabulary import Vocabulary
 from asrcli.transcript import MIN_SEGMENT_DURATION, ROUNDING, Segment
 
@@ -103,13 +102,14 @@ class WhisperProcessor:
         detect = self._detects(options)
         max_new_tokens = self._max_length - len(prompt)
         features = self._features(window.samples)
+        duration = window.end - window.start
         is_shortened = False
         if self._spares_silence and options.audio_context == "auto":
-            num_frames = whisper_silence.num_frames(window.end - window.start, self.max_duration)
+            num_frames = whisper_silence.num_frames(duration, self.max_duration)
             is_shortened = num_frames < features.shape[1]
         if is_shortened:
             features = features[:, :num_frames].contiguous()
-            enough = (window.end - window.start) * MAX_TOKENS_PER_SECOND + MAX_TOKENS_BESIDES
+            enough = duration * MAX_TOKENS_PER_SECOND + MAX_TOKENS_BESIDES
             max_new_tokens = min(max_new_tokens, round(enough))
         if options.max_new_tokens is not None:
             preamble = 3 if detect else 0
@@ -119,7 +119,7 @@ class WhisperProcessor:
             request_id=request_id,
             prompt_token_ids=prompt,
             input_features=features,
-            silence_stride=STRIDE_FOR_LANGUAGE if detect else STRIDE,
+            silence_stride=whisper_silence.stride(duration, tells_language=detect),
             sampling=Sampling(
                 max_new_tokens=max_new_tokens,
                 eos_token_ids=frozenset({self._vocabulary.eos}),
