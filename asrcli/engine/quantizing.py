@@ -80,8 +80,17 @@ def quantize_linear(linear: Linear) -> QuantizedLinear:
 
 def _quantize(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Rows [n, width] as uint8 around the middle, and the steps [n, 1] that they count in."""
-    largest = rows.abs().amax(dim=-1, keepdim=True)
-    steps = (largest.float() / _MOST).clamp_min_(_LEAST_STEP).to(rows.dtype)
+    steps = (_largest(rows).float() / _MOST).clamp_min_(_LEAST_STEP).to(rows.dtype)
     scaled = rows.to(torch.float32, copy=True).mul_(steps.float().reciprocal()).round_()
     # By way of int8, whose conversion is ten times as fast; another sign bit adds the middle.
     return scaled.to(torch.int8).view(torch.uint8).bitwise_xor_(_MIDDLE), steps
+
+
+def _largest(rows: Tensor) -> Tensor:
+    """Of each row [n, width] the largest magnitude, [n, 1]; NaN where there is one."""
+    if rows.dtype is not torch.bfloat16:
+        return rows.abs().amax(dim=-1, keepdim=True)
+    # The bits behind the sign, as whole numbers, are in the order of the magnitudes: two to three
+    # times as fast.
+    bits = rows.view(torch.int16).bitwise_and(0x7FFF)
+    return bits.amax(dim=-1, keepdim=True).view(torch.bfloat16)

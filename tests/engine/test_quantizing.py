@@ -6,9 +6,10 @@ import torch
 from asrcli.engine import device
 from asrcli.engine.device import choose_dtype, unquantized
 from asrcli.engine.layers import Linear
+from asrcli.engine.packing import can_pack
 from asrcli.engine.quantizing import QuantizedLinear, can_quantize, quantize_linear
 from asrcli.errors import UsageError
-from asrcli.models.weight_reader import MIN_STEP_WEIGHTS, WeightReader
+from asrcli.models.weight_reader import MIN_OUTPUTS, MIN_STEP_WEIGHTS, WeightReader
 
 CPU = torch.device("cpu")
 needs_integers = pytest.mark.skipif(
@@ -77,7 +78,11 @@ def test_zeros_and_what_is_no_number() -> None:
 
 @needs_integers
 def test_maps_of_few_rows_stay_as_they_are_unless_they_are_large() -> None:
-    tensors = {"small.weight": torch.randn(8, 16), "large.weight": torch.randn(2000, 1001)}
+    tensors = {
+        "narrow.weight": torch.randn(8, 16),
+        "small.weight": torch.randn(MIN_OUTPUTS, 16),
+        "large.weight": torch.randn(2000, 1001),
+    }
     assert tensors["large.weight"].numel() >= MIN_STEP_WEIGHTS
     reader = WeightReader(tensors, CPU, torch.int8)
 
@@ -88,6 +93,8 @@ def test_maps_of_few_rows_stay_as_they_are_unless_they_are_large() -> None:
     assert is_quantized("small", in_steps=False)
     assert not is_quantized("small", in_steps=True)
     assert is_quantized("large", in_steps=True)
+    # What few outputs gain, their input costs, where bfloat16 is multiplied fast as well.
+    assert is_quantized("narrow", in_steps=False) is not can_pack(reader.tensor("narrow.weight"))
     assert reader.tensor("small.weight").dtype is unquantized(torch.int8)
     embedding, output = reader.embedding("large")
     assert embedding is tensors["large.weight"]  # looked up where it is stored
