@@ -92,6 +92,18 @@ def test_threads_wait_briefly_unless_the_user_says_otherwise(
     assert os.environ.get("GOMP_SPINCOUNT") == expected
 
 
+@pytest.mark.parametrize(("value", "expected"), [(None, cli.NUM_PRIMITIVES), ("500", "500")])
+def test_few_kernels_are_kept_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, expected: str
+) -> None:
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.setenv(name, value or "")
+    if value is None:
+        monkeypatch.delenv(name)
+    cli._keep_few_primitives()
+    assert os.environ[name] == expected
+
+
 @pytest.mark.usefixtures("no_other_team")
 def test_a_team_leaves_a_core_to_each_that_computes_alone() -> None:
     begun, go_on = threading.Event(), threading.Event()

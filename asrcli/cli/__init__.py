@@ -8,6 +8,7 @@ import sys
 from typing import NoReturn
 
 SPIN_COUNT = "4000"  # of GNU OpenMP; alone on a machine as fast as its own 300000
+NUM_PRIMITIVES = "64"  # that oneDNN keeps; as fast as its own 1024
 
 
 def main() -> None:
@@ -18,6 +19,7 @@ def main() -> None:
     """
     _leave_on_signals()
     _wait_briefly()
+    _keep_few_primitives()
     from asrcli.cli.running import run  # takes a while, in which people press Ctrl-C as well
 
     _leave(run(sys.argv[1:]))
@@ -31,6 +33,15 @@ def _wait_briefly() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+
+
+def _keep_few_primitives() -> None:
+    """Have torch's matrix kernels forget what they have prepared for sizes long past.
+
+    oneDNN keeps a thousand of these. Windows have ever new lengths, a step needs some twenty, and
+    with all of them memory would grow for as long as hundreds of windows come.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", NUM_PRIMITIVES)
 
 
 def _leave(exit_code: int) -> NoReturn:

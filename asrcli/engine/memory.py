@@ -13,14 +13,16 @@ SHARE_OF_FREE_GPU_MEMORY = 0.6  # the rest is for the encoder's activations
 MAX_CPU_SLOTS = 16  # beyond that a step on a CPU takes longer by as much as it does more
 MAX_GPU_SLOTS = 256
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
+# glibc, malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> None:
     """Have glibc reuse large blocks instead of returning them to the kernel.
 
     By default every activation of a megabyte or more is mapped anew, page by page, in each layer of
-    each pass: more than half of an encoder's time. Elsewhere than on glibc this does nothing.
+    each pass: more than half of an encoder's time. And what one thread has freed is for all others:
+    each with an arena of its own would keep its own. Elsewhere than on glibc this does nothing.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -30,6 +32,7 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, 1 << 30)
     mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+    mallopt(_M_ARENA_MAX, 1)
 
 
 def choose_num_slots(slot_bytes: int, device: torch.device) -> int:
