@@ -32,6 +32,9 @@ class WeightReader:
         dtype: of the affine maps' weights; with int8 the rest is in the format that goes with it.
         prefix: what all names begin with.
 
+    Attributes:
+        is_exact: whether the network is to run as exactly as it was trained.
+
     Raises:
         KeyError: in every method, where a weight is missing; its name is the argument.
     """
@@ -47,7 +50,8 @@ class WeightReader:
         self.device = device
         self._tensors = tensors
         self._dtype = unquantized(dtype)
-        self.quantizes = dtype is torch.int8
+        self._quantizes = dtype is torch.int8
+        self.is_exact = dtype is torch.float32
         self._prefix = prefix
 
     def has(self, name: str) -> bool:
@@ -113,7 +117,7 @@ class WeightReader:
             is_worth_it = linear.weight.numel() >= MIN_STEP_WEIGHTS
         else:
             is_worth_it = len(linear.weight) >= MIN_OUTPUTS or not can_pack(linear.weight)
-        return quantize_linear(linear) if self.quantizes and is_worth_it else pack_linear(linear)
+        return quantize_linear(linear) if self._quantizes and is_worth_it else pack_linear(linear)
 
     def _cast(self, tensor: Tensor, scale: float) -> Tensor:
         scaled = tensor if scale == 1.0 else tensor.float() * scale

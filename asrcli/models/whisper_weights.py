@@ -74,7 +74,7 @@ class _Layers:
             decoder_norm=reader.norm("decoder.layer_norm"),
             output=output,
             num_heads=self._num_heads,
-            audio_in_bytes=reader.quantizes,
+            audio_in_bytes=not reader.is_exact,
         )
 
     def _layer(self, name: str, *, in_steps: bool) -> dict[str, Any]:
