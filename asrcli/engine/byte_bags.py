@@ -5,8 +5,8 @@ that is summed (see ``asrcli.engine.bags``) is kept as bytes that count in steps
 own least value, and sums are taken in float32. That is as exact as bfloat16: over 27 windows, the
 distribution of the next id of a model of 74 million weights is 0.0005 nats (Kullback-Leibler) from
 that in float32 with keys and values in bfloat16, and 0.0006 with bytes; with its maps in int8,
-0.0031 and 0.0028. It is the format in which embeddings of recommendation models are stored (Khudia et al. 2021,
-*FBGEMM*), and its kernels serve here.
+0.0031 and 0.0028. It is the format in which embeddings of recommendation models are stored (Khudia
+et al. 2021, *FBGEMM*), and its kernels serve here.
 
 A row can only be written whole, and one of the keys spans a block of positions. So this is for what
 is written once, the audio, and not for ids that come one by one.
